@@ -1,0 +1,1 @@
+"""Tables in, table out: one subject a file."""

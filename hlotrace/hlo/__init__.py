@@ -1,0 +1,1 @@
+"""One HLO module: its columns, and every figure that follows from them."""

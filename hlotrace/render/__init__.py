@@ -1,0 +1,1 @@
+"""Blocks to terminal text, a one-file page, or Markdown."""

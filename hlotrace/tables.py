@@ -1,0 +1,282 @@
+"""The public tables: every column's dtype, unit and meaning, declared once.
+
+The loader shapes frames by these declarations, the reference page is made from them, and tests hold parsers
+and analyses to them. Nothing heavy is imported here; `arrow_schema` imports pyarrow when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DType = Literal["string", "int", "float", "bool", "strings", "ints"]
+"""`strings` and `ints` are lists; every dtype is nullable, and null means not known."""
+
+Unit = Literal["bytes", "ns", "ps", "count", "flop", "cycles", "share"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `references` names the `table.column` that its values are found in."""
+
+    name: str
+    dtype: DType
+    doc: str
+    unit: Unit | None = None
+    references: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, and its columns in the order people see them."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def arrow_schema(self) -> pa.Schema:
+        """The pyarrow schema of this table, every field nullable."""
+        import pyarrow as pa
+
+        types = {
+            "string": pa.string(),
+            "int": pa.int64(),
+            "float": pa.float64(),
+            "bool": pa.bool_(),
+            "strings": pa.list_(pa.string()),
+            "ints": pa.list_(pa.int64()),
+        }
+        return pa.schema([pa.field(column.name, types[column.dtype]) for column in self.columns])
+
+
+def _module(doc: str = "the module, unique within the bundle") -> Column:
+    return Column("module", "string", doc, references="modules.module")
+
+
+def _source() -> Sequence[Column]:
+    return (
+        Column("op_name", "string", "the framework's name for what made it: nested scopes, separated by `/`"),
+        Column("source_file", "string", "the source file of the innermost user frame, as the compiler recorded it"),
+        Column("source_line", "int", "the line in `source_file`, from 1"),
+    )
+
+
+MODULES = Table(
+    "modules",
+    "one compiled program",
+    (
+        Column("module", "string", "its name, unique within the bundle: the HLO module name, and the target and a number where needed"),
+        Column("name", "string", "the HLO module name"),
+        Column("function", "string", "the function it was compiled from, as the program names it; null for a raw dump"),
+        Column("program_id", "int", "the id that traces use for it, where known"),
+        Column("platform", "string", "`cpu`, `gpu` or `tpu`"),
+        Column("target", "string", "the topology or device it was compiled for, such as `v5e:2x2` or `cpu`"),
+        Column("device_kind", "string", "the kind of device as the compiler names it, such as `TPU v5 lite`"),
+        Column("num_partitions", "int", "SPMD partitions", "count"),
+        Column("num_replicas", "int", "replicas", "count"),
+        Column("is_scheduled", "bool", "whether the final stage states a schedule"),
+        Column("stages", "strings", "the stages that are present, in the order of the pipeline"),
+        Column("final_stage", "string", "the last of them: what runs"),
+        Column("instruction_count", "int", "instructions in the final stage, all computations", "count"),
+        Column("launches", "int", "programs the device is asked to start in one execution, after optimisation", "count"),
+        Column("launches_before", "int", "the same of the program before optimisation: what op-by-op execution would start", "count"),
+        Column("flops", "int", "floating-point operations of one execution, loops times their trip counts", "flop"),
+        Column("argument_bytes", "int", "device memory of the parameters, as the compiler assigned it", "bytes"),
+        Column("output_bytes", "int", "device memory of the results, as the compiler assigned it", "bytes"),
+        Column("alias_bytes", "int", "bytes that are both parameter and result (donated inputs)", "bytes"),
+        Column("temp_bytes", "int", "temporary memory by our reading of the buffer assignment", "bytes"),
+        Column("compiler_temp_bytes", "int", "`temp_size_in_bytes` as `memory_analysis()` gave it", "bytes"),
+        Column("code_bytes", "int", "the generated code, which occupies HBM too", "bytes"),
+        Column("hbm_total_bytes", "int", "all allocations in HBM (host memory on CPU), code not included", "bytes"),
+        Column("hbm_needed_bytes", "int", "`hbm_total_bytes` plus `code_bytes`", "bytes"),
+        Column("hbm_peak_bytes", "int", "the most bytes of live values at one schedule position in HBM", "bytes"),
+        Column("hbm_capacity_bytes", "int", "usable HBM of one device of the target, null when not known", "bytes"),
+        Column("estimated_cycles", "int", "sum of the compiler's cost-model estimates of the entry's instructions, loops times trip counts", "cycles"),
+        Column("trace_ns", "int", "time the framework took to trace the function (measured)", "ns"),
+        Column("lower_ns", "int", "time the framework took to lower it (measured)", "ns"),
+        Column("compile_ns", "int", "time XLA took to compile it (measured)", "ns"),
+        Column("error", "string", "why there is no executable, such as a compile that does not fit; null when it compiled"),
+        Column("directory", "string", "where its files are, relative to the bundle"),
+    ),
+)
+
+COMPUTATIONS = Table(
+    "computations",
+    "a computation at a stage",
+    (
+        _module(),
+        Column("stage", "string", "`before_optimizations`, `after_optimizations`, `after_codegen`, or a pass's name"),
+        Column("computation", "string", "its name, without `%`"),
+        Column("role", "string", "entry, fusion, while_body, while_condition, branch, reducer, called or async"),
+        Column("caller", "string", "the first instruction that calls it, null for the entry", references="instructions.instruction"),
+        Column("trip_count", "int", "trips of the loop whose body this is; null when unknown or not a loop", "count"),
+        Column("execution_count", "int", "executions in one run of the module; null when a trip count on the way is unknown", "count"),
+        Column("instruction_count", "int", "instructions in it", "count"),
+    ),
+)
+
+INSTRUCTIONS = Table(
+    "instructions",
+    "an instruction at a stage",
+    (
+        _module(),
+        Column("stage", "string", "`before_optimizations`, `after_optimizations`, `after_codegen`, or a pass's name"),
+        Column("computation", "string", "the computation it stands in", references="computations.computation"),
+        Column("instruction", "string", "its name, without `%`"),
+        Column("opcode", "string", "the opcode as the text has it"),
+        Column("category", "string", "matmul, convolution, loop fusion, reduction, data movement, collective, custom call, control, … (see the docs)"),
+        Column("is_root", "bool", "whether it is its computation's root"),
+        Column("is_launch", "bool", "whether a device is asked to start it: entry level, loop bodies and branches; no parameter, constant, tuple, get-tuple-element, bitcast or second half of an async pair"),
+        Column("shape", "string", "the result shape with its layout, as text"),
+        Column("dtype", "string", "the element type; null for a tuple"),
+        Column("dims", "ints", "the dimensions; null for a tuple"),
+        Column("layout", "string", "the layout between braces, as text"),
+        Column("memory_space", "int", "XLA's number: 0 HBM, 1 VMEM, 5 host, … of an array; null for a tuple"),
+        Column("memory_space_name", "string", "what that number means on the platform"),
+        Column("logical_bytes", "int", "result bytes without padding (elements times element size), tuple elements summed", "bytes"),
+        Column("bytes", "int", "result bytes as allocated, tile padding included, tuple elements summed", "bytes"),
+        Column("operands", "strings", "the names of its operands in order; an element of a tuple as `name#i`", references="instructions.instruction"),
+        Column("called", "strings", "computations it calls", references="computations.computation"),
+        Column("parameter_number", "int", "which parameter of its computation it is; null when it is none"),
+        Column("fusion_kind", "string", "kLoop, kInput, kOutput or kCustom"),
+        Column("custom_call_target", "string", "the target of a custom call"),
+        *_source(),
+        Column("source_stack", "strings", "the recorded stack, innermost first, as `file:line function`"),
+        Column("flops", "int", "floating-point operations of one execution, by XLA's HloCostAnalysis conventions", "flop"),
+        Column("execution_count", "int", "executions in one run of the module; null when a trip count on the way is unknown", "count"),
+        Column("hbm_read_bytes", "int", "bytes one execution reads from HBM (our model: operands in HBM, slices count what they touch)", "bytes"),
+        Column("hbm_write_bytes", "int", "bytes one execution writes to HBM (our model)", "bytes"),
+        Column("estimated_cycles", "int", "the compiler's cost-model estimate of one execution; null when it gave none", "cycles"),
+        Column("bundle_cycles", "int", "cycles of the scheduled VLIW bundles, where dumped", "cycles"),
+        Column("schedule_index", "int", "its position in the module's flattened schedule, the one that live ranges use; null when unscheduled"),
+        Column("line", "int", "its line in the dump file, from 1; null when read from a proto"),
+        Column("literal", "string", "what stands between the parentheses when it is not operands: a constant's value, an iota's nothing"),
+        Column("attributes", "string", "its attributes as the text has them, without metadata and backend_config"),
+        Column("backend_config", "string", "its backend_config as text"),
+    ),
+)
+
+FUSIONS = Table(
+    "fusions",
+    "a fusion in the final program",
+    (
+        _module(),
+        Column("fusion", "string", "the fusion instruction", references="instructions.instruction"),
+        Column("computation", "string", "the computation that holds its members", references="computations.computation"),
+        Column("caller_computation", "string", "the computation the fusion stands in", references="computations.computation"),
+        Column("kind", "string", "kLoop, kInput, kOutput or kCustom"),
+        Column("category", "string", "the category, after what it does: matmul, loop fusion, reduction, …"),
+        Column("root_opcode", "string", "the opcode of its root"),
+        Column("member_count", "int", "instructions fused, parameters, constants, tuples, get-tuple-elements and bitcasts not counted", "count"),
+        Column("member_opcodes", "strings", "their opcodes with counts, most frequent first, as `add x3`"),
+        Column("operand_bytes", "int", "bytes of the operands as allocated", "bytes"),
+        Column("output_bytes", "int", "bytes of the results as allocated", "bytes"),
+        Column("internal_bytes", "int", "bytes kept out of memory: written once and read by each user had every member been a kernel (our model)", "bytes"),
+        Column("launches_saved", "int", "launches less than one a member (our model: members minus one)", "count"),
+        Column("flops", "int", "floating-point operations of one execution", "flop"),
+        Column("estimated_cycles", "int", "the compiler's cost-model estimate of one execution; null when it gave none", "cycles"),
+        Column("execution_count", "int", "executions in one run of the module; null when unknown", "count"),
+        Column("op_names", "strings", "the op_names of all members, each once, in order"),
+        Column("source_lines", "strings", "the source lines of all members as `file:line`, each once, in order"),
+    ),
+)
+
+BUFFERS = Table(
+    "buffers",
+    "a value in an allocation",
+    (
+        _module(),
+        Column("memory_space", "int", "XLA's number of the allocation's memory space"),
+        Column("memory_space_name", "string", "what that number means on the platform"),
+        Column("allocation", "int", "the allocation's index in the buffer assignment"),
+        Column("allocation_bytes", "int", "its size", "bytes"),
+        Column("category", "string", "argument, output, temp, constant, preallocated, thread_local or alias (both argument and output)"),
+        Column("value", "string", "the value: `instruction{index}`"),
+        Column("instruction", "string", "the instruction that defines it", references="instructions.instruction"),
+        Column("offset_bytes", "int", "where in the allocation it begins", "bytes"),
+        Column("bytes", "int", "its size as assigned", "bytes"),
+        Column("logical_bytes", "int", "its size without padding", "bytes"),
+        Column("padding_bytes", "int", "`bytes` less `logical_bytes`", "bytes"),
+        Column("shape", "string", "its shape with layout"),
+        Column("live_from", "int", "the schedule position where it begins to live"),
+        Column("live_to", "int", "the last schedule position where it lives"),
+        *_source(),
+    ),
+)
+
+_LIVE_CATEGORIES = ("argument", "output", "alias", "temp", "constant", "preallocated")
+
+MEMORY_TIMELINE = Table(
+    "memory_timeline",
+    "a schedule position in a memory space",
+    (
+        _module(),
+        Column("memory_space", "int", "XLA's number of the memory space"),
+        Column("schedule_index", "int", "the position in the module's flattened schedule"),
+        Column("instruction", "string", "the instruction at that position", references="instructions.instruction"),
+        Column("computation", "string", "the computation it stands in", references="computations.computation"),
+        Column("live_bytes", "int", "bytes of the values alive there; bytes shared by aliased values count once", "bytes"),
+        *(
+            Column(f"{category}_bytes", "int", f"of them in allocations of category {category}", "bytes")
+            for category in _LIVE_CATEGORIES
+        ),
+    ),
+)
+
+COMPILATIONS = Table(
+    "compilations",
+    "one compilation that the captured program asked for",
+    (
+        Column("module", "string", "the module it made; null where it was only counted", references="modules.module"),
+        Column("name", "string", "the HLO module name"),
+        Column("function", "string", "the function, as the program names it"),
+        Column("kind", "string", "program, eager (a primitive run by itself) or helper (made inside a library)"),
+        Column("signature", "string", "the arguments' paths, dtypes, shapes and shardings, and static values"),
+        Column("defined_file", "string", "the file that defines the function"),
+        Column("defined_line", "int", "its line there"),
+        Column("count", "int", "how often it was compiled", "count"),
+        Column("trace_ns", "int", "time to trace (measured)", "ns"),
+        Column("lower_ns", "int", "time to lower (measured)", "ns"),
+        Column("compile_ns", "int", "time to compile (measured)", "ns"),
+    ),
+)
+
+PROBLEMS = Table(
+    "problems",
+    "something that could not be read or does not add up",
+    (
+        Column("file", "string", "the file, relative to what was opened"),
+        Column("place", "string", "where in it: `line:column`, `byte N`, a module or an instruction"),
+        Column("what", "string", "what was found there"),
+        Column("consequence", "string", "what is missing or less sure because of it"),
+    ),
+)
+
+ALL_TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        MODULES,
+        COMPUTATIONS,
+        INSTRUCTIONS,
+        FUSIONS,
+        BUFFERS,
+        MEMORY_TIMELINE,
+        COMPILATIONS,
+        PROBLEMS,
+    )
+}

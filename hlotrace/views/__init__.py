@@ -1,0 +1,1 @@
+"""Views: one question a file, answered in blocks."""

@@ -1,0 +1,138 @@
+"""What a view is made of: a few kinds of block that the terminal, the report and the app each can draw.
+
+A block holds data and says what it means (units, origin); how it looks is the drawer's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hlotrace.tables import Unit
+
+Origin = Literal["measured", "compiler", "predicted"]
+"""Where a number comes from: a clock or counter, the compiler's own words, or our model."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A section's title, with the question it answers."""
+
+    text: str
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence to the reader; `command` is what to run next, shown so that it can be copied."""
+
+    text: str
+    kind: Literal["info", "finding", "warning", "missing"] = "info"
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One headline figure: the value in its unit (or text), where it is from, and a few words of detail."""
+
+    label: str
+    value: float | int | str | None
+    unit: Unit | None = None
+    origin: Origin = "compiler"
+    detail: str = ""
+    capacity: float | int | None = None
+    """What the value is a part of, in the same unit: drawn as a bar."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Headline figures, side by side."""
+
+    items: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column of a Grid: its name in the frame, what people read above it, its unit and origin."""
+
+    name: str
+    label: str
+    unit: Unit | None = None
+    origin: Origin = "compiler"
+    emphasis: Literal["plain", "bar", "code", "path"] = "plain"
+    """`bar` draws the share of the column's maximum; `code` is monospaced; `path` keeps its end when cut."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. `frame` has all columns of the records (JSON, CSV); `columns` are those people see."""
+
+    title: str
+    frame: pd.DataFrame
+    columns: tuple[ShownColumn, ...]
+    total_rows: int
+    """How many rows there were before `--top` cut them."""
+    note: str = ""
+    selects: Literal["instruction", "fusion", "buffer", "module", "source", ""] = ""
+    """What a row stands for when it is chosen in the app."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars for each label, one a series: `series` maps a series' name to a value a label."""
+
+    title: str
+    labels: tuple[str, ...]
+    series: dict[str, tuple[float, ...]]
+    unit: Unit
+    origin: Origin = "compiler"
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class StackedArea:
+    """Areas stacked over x (memory over the schedule), with a capacity line and a marked position."""
+
+    title: str
+    x: tuple[int, ...]
+    x_label: str
+    series: dict[str, tuple[float, ...]]
+    """Keys are buffer categories or roles: the palette goes by them."""
+    unit: Unit
+    origin: Origin = "compiler"
+    capacity: float | None = None
+    peak_x: int | None = None
+    hover: tuple[str, ...] = ()
+    """A text a position: the instruction there."""
+
+
+@dataclass(frozen=True)
+class Treemap:
+    """Rectangles by area, grouped: `labels[i]` in `groups[i]` with `values[i]`."""
+
+    title: str
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+    values: tuple[float, ...]
+    unit: Unit
+    origin: Origin = "compiler"
+    hover: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A directed graph: the members of a fusion with bytes on the edges.
+
+    `nodes` maps an id to (label, kind); kind is `member`, `input` or `output`. `edges` are (from, to, label,
+    in_memory): whether the value goes through memory or stays inside.
+    """
+
+    title: str
+    nodes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    edges: tuple[tuple[str, str, str, bool], ...] = ()
+
+
+Block = Heading | Note | Figures | Grid | Bars | StackedArea | Treemap | Graph

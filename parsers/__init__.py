@@ -1,0 +1,1 @@
+"""Readers: one dump format a file."""

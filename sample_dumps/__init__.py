@@ -1,0 +1,1 @@
+"""Small real bundles made with this tool."""
