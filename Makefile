@@ -1,0 +1,57 @@
+# make demo   sets up an environment, captures the example for this CPU and for a TPU v5e, shows and reports it
+# make test   sets up both tested stacks and runs everything: linters, types, tests, browser tests
+
+PYTHON ?= python3
+DEMO := .venv-demo
+MAIN := .venv
+NEXT := .venv-next
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_ROOT_USER_ACTION = ignore
+
+.PHONY: demo test test-main test-next lint types chromium clean
+
+demo: $(DEMO)/ready
+	@HLOTRACE=$(DEMO)/bin/hlotrace .ci/demo
+
+test: lint types test-next test-main
+
+lint: $(MAIN)/ready
+	$(MAIN)/bin/ruff check .
+	$(MAIN)/bin/ruff format --check .
+
+# Type checkers cannot follow an editable install's import hook: an installed copy is checked.
+types: $(MAIN)/ready
+	rm -rf build/types && $(MAIN)/bin/pip install -q --no-deps --target build/types .
+	cd build/types && ../../$(MAIN)/bin/mypy --config-file ../../pyproject.toml -p hlotrace
+
+test-main: $(MAIN)/ready chromium
+	$(MAIN)/bin/pytest $(PYTEST_ARGS)
+
+# The newer jax needs Python 3.12 or newer; what meets jax and its dumps is tested there too.
+test-next: $(MAIN)/ready
+	@if python=$$(.ci/find-python 3.13 3.12); then \
+	  $(MAKE) --no-print-directory $(NEXT)/ready NEXT_PYTHON=$$python && \
+	  $(NEXT)/bin/pytest -m "not browser" $(PYTEST_ARGS); \
+	else echo "no Python 3.13 or 3.12 here: the stack with the newer jax is not tested"; fi
+
+chromium:
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	  || echo "Chromium could not be installed: browser tests will be skipped"
+
+$(DEMO)/ready: pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/pip install -q '.[tpu]'
+	touch $@
+
+$(MAIN)/ready: pyproject.toml
+	$(PYTHON) -m venv $(MAIN)
+	$(MAIN)/bin/pip install -q -e '.[dev]'
+	touch $@
+
+$(NEXT)/ready: pyproject.toml
+	$(NEXT_PYTHON) -m venv $(NEXT)
+	$(NEXT)/bin/pip install -q -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(DEMO) $(MAIN) $(NEXT) build demo *.egg-info
