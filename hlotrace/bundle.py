@@ -191,11 +191,12 @@ def _manifest(data: dict[str, Any]) -> Manifest:
     values = _known(Manifest, data)
     for key, kind in nested.items():
         values[key] = [kind(**_known(kind, item)) for item in values.get(key, [])]
-    values["programs"] = [_program(item) for item in values.get("programs", [])]
+    values["programs"] = [program_from_json(item) for item in values.get("programs", [])]
     return Manifest(**values)
 
 
-def _program(data: dict[str, Any]) -> Program:
+def program_from_json(data: dict[str, Any]) -> Program:
+    """The program whose fields `dataclasses.asdict` gave."""
     values = _known(Program, data)
     for key in ("arguments", "outputs"):
         values[key] = [Argument(**_known(Argument, item)) for item in values.get(key, [])]

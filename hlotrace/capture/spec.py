@@ -1,0 +1,163 @@
+"""What a capture's parent process asks of its child, and what the child says on the way.
+
+The parent writes a `CaptureSpec` as JSON and starts `PYTHON .../hlotrace/capture/_child.py SPEC.json`. It runs the
+file by its path, so that an interpreter of another environment needs no hlotrace of its own; the child reads its
+package from beside that file and leaves `sys.path` as the script expects it. All here is standard library.
+
+The child writes into `staging`:
+
+    programs/<module>/     the dump files of one compile
+    logs/libtpu.log        what libtpu logs
+    child.json             a `ChildResult`, replaced in whole after every compile: an interrupted child leaves a true one
+
+and, to `progress_fd`, one JSON object a line: an `Event`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlotrace import bundle
+
+CHILD_RESULT = "child.json"
+
+
+@dataclass(frozen=True)
+class TargetSpec:
+    """One target of a compile-only capture.
+
+    Attributes:
+        requested: the word that was asked for, such as `v5e-16`.
+        target: what was chosen and how it is shown, such as `v5e:4x4` or `2xv6e:4x4`.
+        topology_name: for `jax.experimental.topologies.get_topology_desc`, such as `v5e:4x4`.
+        device_kind: JAX's name of the chip, such as `TPU v5 lite`; every executable is held to it.
+        device_count: JAX devices of all slices together: so many fake CPU devices stand in for them.
+    """
+
+    requested: str
+    target: str
+    topology_name: str
+    device_kind: str
+    device_count: int
+    platform: str = "tpu"
+    num_slices: int = 1
+
+
+@dataclass(frozen=True)
+class CaptureSpec:
+    """One capture: what to run, for which targets, where to put it.
+
+    Attributes:
+        script: the file to run as `__main__`; null when `entry` is given.
+        entry: `module:function`, a function that returns `(fn, args)`.
+        argv: the arguments after the script's name.
+        staging: the directory of the bundle in the making; it exists.
+        targets: none captures this machine's own backend.
+        run: with targets, also run every program for real on the fake CPU devices.
+        steps: how many steps of a native capture go into the profiler's trace; 0 makes no trace.
+        passes: dump the module after every pass too.
+        progress_fd: an inherited file descriptor for `Event` lines; null says nothing.
+    """
+
+    staging: str
+    script: str | None = None
+    entry: str | None = None
+    argv: list[str] = field(default_factory=list)
+    cwd: str = field(default_factory=os.getcwd)
+    targets: list[TargetSpec] = field(default_factory=list)
+    run: bool = False
+    steps: int = 0
+    passes: bool = False
+    progress_fd: int | None = None
+
+    def to_json(self) -> str:
+        """The spec as one JSON object."""
+        return json.dumps(dataclasses.asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> CaptureSpec:
+        """The spec that `to_json` wrote."""
+        values = json.loads(text)
+        values["targets"] = [TargetSpec(**item) for item in values.get("targets", [])]
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of progress.
+
+    Attributes:
+        stage: `topology`, `lower`, `compile`, `run`, `profile`; or, without seconds, `failed` (a program that gave no
+            executable), `needs_devices` (the script wants more devices than the target has) or `error`.
+        function: the module name of the program it concerns, such as `jit_train_step`.
+        target: as in `TargetSpec.target`, or the native platform.
+        seconds: how long the finished stage took; null as a stage starts.
+        detail: a sentence for people: the failure, or the number of devices that the script wanted.
+    """
+
+    stage: str
+    function: str = ""
+    target: str = ""
+    seconds: float | None = None
+    detail: str = ""
+
+    def to_line(self) -> bytes:
+        """The event as one line of JSON."""
+        return (json.dumps(dataclasses.asdict(self), ensure_ascii=False) + "\n").encode()
+
+    @classmethod
+    def from_line(cls, line: str | bytes) -> Event:
+        """The event that `to_line` wrote."""
+        return cls(**json.loads(line))
+
+
+@dataclass(frozen=True)
+class ChildResult:
+    """What a child has captured so far.
+
+    Attributes:
+        finished: the script ran to its end (or exit, or exception); otherwise the child was interrupted.
+        script_error: the last line of the script's traceback, null when it raised nothing.
+        error: a line of ours when the capture itself failed: a seam that is not there, no libtpu, another device kind.
+        versions: python, jax, jaxlib, libtpu, flax, ... as imported in the child.
+        environment: XLA_FLAGS, LIBTPU_INIT_ARGS, JAX_* as the compiler saw them, without what the capture added.
+        default_backend, device_kind, device_count: of the backend that ran the script; null before JAX started one.
+        profile_steps: steps in the profiler's trace, null without one.
+    """
+
+    finished: bool = False
+    exit_code: int | None = None
+    script_error: str | None = None
+    error: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    default_backend: str | None = None
+    device_kind: str | None = None
+    device_count: int | None = None
+    programs: list[bundle.Program] = field(default_factory=list)
+    other_compiles: list[bundle.OtherCompile] = field(default_factory=list)
+    profile_steps: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def write(self, staging: Path) -> None:
+        """Replace `child.json` in one step."""
+        text = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False)
+        part = staging / (CHILD_RESULT + ".part")
+        part.write_text(text + "\n", encoding="utf-8")
+        part.replace(staging / CHILD_RESULT)
+
+    @classmethod
+    def read(cls, staging: Path) -> ChildResult | None:
+        """What the child left, or None when it ended before it wrote anything."""
+        path = staging / CHILD_RESULT
+        if not path.exists():
+            return None
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        values["programs"] = [bundle.program_from_json(item) for item in values["programs"]]
+        values["other_compiles"] = [bundle.OtherCompile(**item) for item in values["other_compiles"]]
+        return cls(**values)
