@@ -40,7 +40,7 @@ chromium:
 
 $(DEMO)/ready: pyproject.toml
 	$(PYTHON) -m venv $(DEMO)
-	$(DEMO)/bin/pip install -q '.[tpu]'
+	$(DEMO)/bin/pip install -q -e '.[tpu]'
 	touch $@
 
 $(MAIN)/ready: pyproject.toml

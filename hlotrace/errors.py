@@ -52,9 +52,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return difflib.get_close_matches(name, list(known), n=count, cutoff=0.4)
 
 
-def unknown_name(
-    kind: str, name: str, known: Iterable[str], *, place: str | None = None
-) -> HlotraceError:
+def unknown_name(kind: str, name: str, known: Iterable[str], *, place: str | None = None) -> HlotraceError:
     """The error for a name that is not among the known ones: nearest first, then all of them."""
     names = list(known)
     close = nearest(name, names)
