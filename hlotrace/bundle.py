@@ -2,7 +2,7 @@
 
     BUNDLE/
       manifest.json                     what was captured, with which versions, flags and figures
-      programs/<module>/                one folder a (function, signature, target): XLA's dump files of that compile alone
+      programs/<module>/                a folder a (function, signature, target): XLA's dump of that compile alone
       profile/plugins/profile/<run>/    the profiler's log directory as XProf and TensorBoard read it
       logs/                             what libtpu and the compiler said on stderr
 
