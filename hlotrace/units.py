@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
@@ -78,3 +80,48 @@ def format_value(value: object, unit: str | None) -> str:
     if isinstance(value, float):
         return NOTHING if math.isnan(value) else f"{value:,.4g}"
     return str(value)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One unit for a whole column, so that its numbers can be compared by eye."""
+
+    divisor: float
+    suffix: str
+    decimals: int
+
+    def format(self, value: float | int | None) -> str:
+        """The number without its unit; a value too small to show reads `<0.01`, a missing one is a dash."""
+        if is_missing(value):
+            return NOTHING
+        number = float(value) / self.divisor  # type: ignore[arg-type]
+        least = 10.0**-self.decimals
+        if number and abs(number) < least / 2:
+            return f"<{least:.{self.decimals}f}"
+        return f"{number:,.{self.decimals}f}"
+
+
+_SCALES: dict[str, tuple[tuple[float, str], ...]] = {
+    "bytes": tuple((1024.0**power, unit) for power, unit in reversed(list(enumerate(_BYTE_UNITS)))),
+    "ns": tuple((scale, unit) for unit, scale in _TIME_UNITS),
+    "ps": (*((1000 * scale, unit) for unit, scale in _TIME_UNITS), (1.0, "ps")),
+    "count": (*_COUNT_UNITS[:2], (1.0, "")),
+    "cycles": (*_COUNT_UNITS, (1e3, "k"), (1.0, "")),
+    "flop": (*_COUNT_UNITS, (1e3, "k"), (1.0, "")),
+    "share": ((0.01, "%"),),
+}
+
+
+def column_scale(values: Iterable[float | int | None], unit: str | None) -> Scale:
+    """The unit in which a column's largest number reads best, and how many decimals its numbers get.
+
+    Columns of counts stay exact up to a billion: nobody wants 0.01 M instructions.
+    """
+    present = [float(value) for value in values if not is_missing(value)]  # type: ignore[arg-type]
+    largest = max((abs(value) for value in present), default=0.0)
+    steps = _SCALES.get(unit or "", ((1.0, ""),))
+    divisor, suffix = next((step for step in steps if largest >= step[0]), steps[-1])
+    if unit == "share":
+        return Scale(divisor, suffix, 1)
+    whole = divisor == 1.0 and all(value == int(value) for value in present)
+    return Scale(divisor, suffix, 0 if whole else 2)
