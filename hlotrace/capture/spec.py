@@ -37,6 +37,8 @@ class TargetSpec:
         topology_name: for `jax.experimental.topologies.get_topology_desc`, such as `v5e:4x4`.
         device_kind: JAX's name of the chip, such as `TPU v5 lite`; every executable is held to it.
         device_count: JAX devices of all slices together: so many fake CPU devices stand in for them.
+        topology_options: further keyword arguments of `get_topology_desc` (`wrap`, `chips_per_host_bounds`,
+            `chip_config_name`); JSON's lists stand for tuples.
     """
 
     requested: str
@@ -46,6 +48,7 @@ class TargetSpec:
     device_count: int
     platform: str = "tpu"
     num_slices: int = 1
+    topology_options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
