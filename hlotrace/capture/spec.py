@@ -8,9 +8,13 @@ The child writes into `staging`:
 
     programs/<module>/     the dump files of one compile
     logs/libtpu.log        what libtpu logs
-    child.json             a `ChildResult`, replaced in whole after every compile: an interrupted child leaves a true one
+    child.json             a `ChildResult`, replaced in whole after every compile, so an interrupted child leaves one too
 
 and, to `progress_fd`, one JSON object a line: an `Event`.
+
+One child serves one target. A script sees as many devices as its target has, in the order and of the kind that the
+target has them, and that cannot be true of two targets at once; the parent starts a child for each and joins what they
+left. Module names hold the target's, so they do not collide.
 """
 
 from __future__ import annotations
@@ -59,9 +63,10 @@ class CaptureSpec:
         script: the file to run as `__main__`; null when `entry` is given.
         entry: `module:function`, a function that returns `(fn, args)`.
         argv: the arguments after the script's name.
-        staging: the directory of the bundle in the making; it exists.
-        targets: none captures this machine's own backend.
-        run: with targets, also run every program for real on the fake CPU devices.
+        staging: the directory of the bundle in the making; it exists. Children of one capture may share it one after
+            the other: each replaces only `child.json`, which the parent reads in between.
+        target: null captures this machine's own backend.
+        run: with a target, also run every program for real on the fake CPU devices.
         steps: how many steps of a native capture go into the profiler's trace; 0 makes no trace.
         passes: dump the module after every pass too.
         progress_fd: an inherited file descriptor for `Event` lines; null says nothing.
@@ -72,7 +77,7 @@ class CaptureSpec:
     entry: str | None = None
     argv: list[str] = field(default_factory=list)
     cwd: str = field(default_factory=os.getcwd)
-    targets: list[TargetSpec] = field(default_factory=list)
+    target: TargetSpec | None = None
     run: bool = False
     steps: int = 0
     passes: bool = False
@@ -86,7 +91,7 @@ class CaptureSpec:
     def from_json(cls, text: str) -> CaptureSpec:
         """The spec that `to_json` wrote."""
         values = json.loads(text)
-        values["targets"] = [TargetSpec(**item) for item in values.get("targets", [])]
+        values["target"] = TargetSpec(**values["target"]) if values.get("target") else None
         return cls(**values)
 
 
@@ -96,11 +101,12 @@ class Event:
 
     Attributes:
         stage: `topology`, `lower`, `compile`, `run`, `profile`; or, without seconds, `failed` (a program that gave no
-            executable), `needs_devices` (the script wants more devices than the target has) or `error`.
+            executable), `needs_devices` (the script wants more devices than the target has: how many is in
+            `detail`, as a number) or `error`.
         function: the module name of the program it concerns, such as `jit_train_step`.
         target: as in `TargetSpec.target`, or the native platform.
         seconds: how long the finished stage took; null as a stage starts.
-        detail: a sentence for people: the failure, or the number of devices that the script wanted.
+        detail: a sentence for people, such as the failure.
     """
 
     stage: str
