@@ -165,25 +165,34 @@ def read_manifest(directory: Path) -> Manifest:
         ParseError: it is not JSON, lacks what it must have, or is of a newer format.
     """
     path = directory / MANIFEST_NAME
+    return manifest_from_text(path.read_text(encoding="utf-8", errors="replace"), str(path))
+
+
+def manifest_from_text(text: str, place: str) -> Manifest:
+    """The manifest that a `manifest.json` holds; `place` names that file in errors.
+
+    Raises:
+        ParseError: it is not JSON, lacks what it must have, or is of a newer format.
+    """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(text)
     except json.JSONDecodeError as error:
         raise ParseError(
             f"expected JSON, found something else: {error.msg}",
-            place=f"{path}:{error.lineno}:{error.colno}",
+            place=f"{place}:{error.lineno}:{error.colno}",
             remedy="Capture again, or open the bundle's programs/ folder, which needs no manifest.",
         ) from None
     version = data.get("format_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ParseError(
             f"expected a manifest of format {FORMAT_VERSION} or older, found {version!r}",
-            place=str(path),
+            place=place,
             remedy="Install a newer hlotrace to read it.",
         )
     try:
         return _manifest(data)
     except (TypeError, AttributeError) as error:
-        raise ParseError(f"the manifest lacks what it must have: {error}", place=str(path)) from None
+        raise ParseError(f"the manifest lacks what it must have: {error}", place=place) from None
 
 
 def _manifest(data: dict[str, Any]) -> Manifest:
