@@ -1,0 +1,184 @@
+"""Any path to tables: a bundle, a dump directory, an HLO file, an archive of them or a remote place.
+
+    tables = hlotrace.load("gs://bucket/run7")
+    tables["instructions"]          # a pandas frame with the declared columns
+    tables.arrow("instructions")    # the pyarrow table behind it
+
+The module itself can be called, so that `hlotrace.load(path)` works whether or not it was imported before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from hlotrace._cache import Cache
+from hlotrace._open import Source, open_path
+from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
+from hlotrace.errors import unknown_name
+from hlotrace.tables import ALL_TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from hlotrace._assemble import Assembled
+    from hlotrace.bundle import Manifest
+
+
+class Tables(Mapping[str, "pd.DataFrame"]):
+    """The declared tables of one path, each read when it is first asked for.
+
+    Frames hold pandas' `str`, nullable `Int64`, `float64`, nullable `boolean`, and Arrow lists.
+
+    Attributes:
+        path: what was opened, as the user wrote it.
+        module: the one module the tables are restricted to; None for all.
+    """
+
+    def __init__(self, store: _Store, module: str | None = None) -> None:
+        self.path = store.source.path
+        self.module = module
+        self._store = store
+        self._frames: dict[str, pd.DataFrame] = {}
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """What the capture says of itself; None for files that no capture made."""
+        return self._store.manifest
+
+    def arrow(self, name: str) -> pa.Table:
+        """A declared table as pyarrow has it.
+
+        Raises:
+            HlotraceError: no table has that name, or the files cannot be read.
+        """
+        if name not in ALL_TABLES:
+            raise unknown_name("table", name, ALL_TABLES)
+        return self._store.table(name, self.module)
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        if name not in self._frames:
+            self._frames[name] = to_frame(self.arrow(name))
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ALL_TABLES)
+
+    def __len__(self) -> int:
+        return len(ALL_TABLES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in ALL_TABLES
+
+    def __repr__(self) -> str:
+        return f"<Tables of {self.path}{f', module {self.module}' if self.module else ''}>"
+
+    def select(self, module: str) -> Tables:
+        """The same tables with the rows of one module only; `problems` stays whole.
+
+        Raises:
+            HlotraceError: there is no such module.
+        """
+        known = self.arrow("modules")["module"].to_pylist()
+        if module not in known:
+            raise unknown_name("module", module, known, place=self.path)
+        return Tables(self._store, module)
+
+
+class _Store:
+    """Where the tables of a source come from: this process, the cache, or the files themselves."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._cache = Cache.of(source)
+        self._built: Assembled | None = None
+        self._read: dict[tuple[str, str | None], pa.Table] = {}
+        if not self._cache.exists and source.bundle_directory() is None:
+            self._build()
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        text = self._manifest_text()
+        return manifest_from_text(text, f"{self.source.path}: {MANIFEST_NAME}") if text is not None else None
+
+    def _manifest_text(self) -> str | None:
+        if self._built is not None:
+            return self._built.manifest
+        bundle = self.source.bundle_directory()
+        if bundle is not None:
+            return (bundle / MANIFEST_NAME).read_text(encoding="utf-8", errors="replace")
+        return self._cache.read_manifest()
+
+    def table(self, name: str, module: str | None) -> pa.Table:
+        """A table of one module or of all; one without a column `module` is always whole."""
+        if "module" not in ALL_TABLES[name].column_names:
+            module = None
+        if (name, module) not in self._read:
+            self._read[name, module] = self._find(name, module)
+        return self._read[name, module]
+
+    def _find(self, name: str, module: str | None) -> pa.Table:
+        if self._built is None:
+            table = self._cache.read(name, module)
+            if table is not None:
+                return table
+        import pyarrow.compute as pc
+
+        table = (self._built or self._build()).tables[name]
+        return table if module is None else table.filter(pc.equal(table["module"], module))
+
+    def _build(self) -> Assembled:
+        from hlotrace._assemble import assemble
+
+        self._cache.discard()
+        with self.source.tree() as tree:
+            self._built = assemble(tree, self.source.path)
+        self._cache.write(self._built.tables, self._built.manifest)
+        return self._built
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """A pandas frame with the declared dtypes."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    def dtype(kind: pa.DataType) -> object:
+        if pa.types.is_string(kind):
+            return pd.StringDtype("pyarrow", na_value=np.nan)
+        if pa.types.is_int64(kind):
+            return pd.Int64Dtype()
+        if pa.types.is_boolean(kind):
+            return pd.BooleanDtype()
+        return pd.ArrowDtype(kind) if pa.types.is_list(kind) else None
+
+    frame: pd.DataFrame = table.to_pandas(types_mapper=dtype)
+    return frame
+
+
+def load(path: str | os.PathLike[str]) -> Tables:
+    """Open a bundle, a dump directory, one HLO file (text or proto), an archive of them, or a remote place.
+
+    What was read is kept as Parquet: in the bundle itself, else in the user's cache directory.
+
+    Args:
+        path: a path on this machine, or a URL that fsspec knows (`gs://…`, `s3://…`).
+
+    Raises:
+        HlotraceError: there is nothing to read, or it is something else; the message says what.
+        MissingDependency: a remote path whose file system is not installed.
+    """
+    return Tables(_Store(open_path(path)))
+
+
+class _Callable(ModuleType):
+    def __call__(self, path: str | os.PathLike[str]) -> Tables:
+        return load(path)
+
+
+sys.modules[__name__].__class__ = _Callable
