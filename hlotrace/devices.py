@@ -289,7 +289,8 @@ def chip_by_target(target: str | None) -> Chip | None:
     """The chip of a target such as `v5e:2x2`, `2xv6e:4x4` (two slices) or a bare `v5e`; None when it names none."""
     if not target:
         return None
-    return chip_by_name(_SLICES.sub("", target.lower(), count=1).partition(":")[0])
+    chip = chip_by_name(_SLICES.sub("", target.lower(), count=1).partition(":")[0])
+    return chip.with_devices(1) if chip and target.endswith(":megacore") else chip
 
 
 MEMORY_SPACES: dict[str, dict[int, str]] = {
