@@ -1,0 +1,150 @@
+"""A Grid on a terminal: which width each column gets, and what its cells read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.box import Box
+from rich.cells import cell_len, set_cell_size
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hlotrace.render._text_charts import bar
+from hlotrace.units import NOTHING, column_scale, format_value, is_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hlotrace.views.blocks import Grid, ShownColumn
+
+GAP = 2
+BAR_WIDTH = 8
+_FLOORS = {"path": 12, "code": 12, "plain": 16, "bar": 16}
+_HEADER_RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+
+
+@dataclass
+class _Shown:
+    """A column ready to draw: its header and cells as text, and the width it gets."""
+
+    header: str
+    cells: list[str]
+    is_number: bool
+    emphasis: str
+    width: int = 0
+
+    @property
+    def cell_width(self) -> int:
+        return max(map(cell_len, self.cells), default=1)
+
+    @property
+    def least(self) -> int:
+        """The width below which it is not cut: a number keeps all digits, its header may wrap between words."""
+        words = max(map(cell_len, self.header.split(" ")), default=1)
+        return max(self.cell_width, words) if self.is_number else min(self.width, _FLOORS[self.emphasis])
+
+
+def draw_grid(grid: Grid, width: int, marks: Mapping[str, str]) -> RenderableType:
+    """The grid's title, its columns as far as the width goes, and its note."""
+    shown = [_prepared(grid.frame[column.name], column, marks) for column in grid.columns]
+    kept = _fit(shown, width)
+    table = Table(box=_HEADER_RULE, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold")
+    for column in kept:
+        table.add_column(
+            column.header,
+            justify="right" if column.is_number and column.emphasis != "bar" else "left",
+            width=column.width,
+            no_wrap=column.emphasis != "plain",
+            overflow="fold" if column.emphasis == "plain" else "ellipsis",
+        )
+    cut = [[_cut(column, cell) for cell in column.cells] for column in kept]
+    for row in zip(*cut, strict=True):
+        table.add_row(*(Text(cell, style="dim" if cell == NOTHING else "") for cell in row))
+    parts: list[RenderableType] = [_title(grid), table]
+    left_out = [column.header for column in shown if column not in kept]
+    if left_out:
+        parts.append(Text(f"Not shown for want of width: {', '.join(left_out)}.", style="dim"))
+    if grid.note:
+        parts.append(Text(grid.note, style="dim"))
+    return Group(*parts)
+
+
+def _title(grid: Grid) -> Text:
+    rows = len(grid.frame)
+    count = f"  {rows:,} of {grid.total_rows:,}" if rows < grid.total_rows else ""
+    return Text.assemble((grid.title, "bold cyan"), (count, "dim"))
+
+
+def _prepared(values: pd.Series[Any], column: ShownColumn, marks: Mapping[str, str]) -> _Shown:
+    cells: list[Any] = values.tolist()
+    is_number = column.unit is not None or values.dtype.kind in "iuf"
+    header = column.label
+    write: Callable[[Any], str] = _plain
+    if is_number:
+        scale = column_scale(cells, column.unit)
+        header += f" ({scale.suffix})" if scale.suffix else ""
+        header += f"\N{NO-BREAK SPACE}{marks[column.origin]}" if column.unit is not None else ""
+        write = scale.format
+    texts = [write(cell) for cell in cells]
+    if column.emphasis == "bar":
+        texts = _with_bars(texts, cells)
+    return _Shown(header, texts, is_number, column.emphasis, max([cell_len(header), *map(cell_len, texts)]))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) or hasattr(value, "tolist"):
+        return ", ".join(str(item) for item in value)
+    return format_value(value, None)
+
+
+def _with_bars(texts: list[str], cells: list[Any]) -> list[str]:
+    numbers = [0.0 if is_missing(cell) else float(cell) for cell in cells]
+    largest = max(numbers, default=0.0)
+    digits = max(map(cell_len, texts), default=0)
+    return [
+        f"{text:>{digits}} {bar(number / largest if largest > 0 else 0.0, BAR_WIDTH)}"
+        for text, number in zip(texts, numbers, strict=True)
+    ]
+
+
+def _fit(columns: list[_Shown], width: int) -> list[_Shown]:
+    """Narrow the widest columns until all fit; columns that still do not are left out, the last ones first."""
+    kept = list(columns)
+    while True:
+        over = sum(column.width for column in kept) + GAP * (len(kept) - 1) - width
+        if over <= 0:
+            return kept
+        loose = [column for column in kept if column.width > column.least]
+        if loose:
+            widest = max(loose, key=lambda column: column.width)
+            widest.width = max(widest.least, widest.width - max(1, over // 2))
+        elif len(kept) > 1:
+            kept.pop()
+        else:
+            kept[0].width = width
+            return kept
+
+
+def _cut(column: _Shown, cell: str) -> str:
+    """A path keeps its end, whole components where they fit; code keeps its beginning."""
+    if column.emphasis == "plain" or cell_len(cell) <= column.width:
+        return cell
+    if column.emphasis == "path":
+        return keep_end(cell, column.width)
+    return set_cell_size(cell, column.width - 1).rstrip() + "…"
+
+
+def keep_end(path: str, width: int) -> str:
+    """The end of a long name: `…/mlp/dot_general`."""
+    if cell_len(path) <= width:
+        return path
+    end = path[len(path) - (width - 1) :]
+    slash = end.find("/")
+    if 0 <= slash < len(end) - 1 and len(end) - slash >= width // 2:
+        end = end[slash:]
+    return f"…{end}"
