@@ -10,6 +10,7 @@ from hlotrace.errors import HlotraceError, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from hlotrace.bundle import Manifest
     from hlotrace.views.blocks import Block
@@ -28,6 +29,12 @@ class Tables(Protocol):
 
     def __getitem__(self, name: str, /) -> pd.DataFrame:
         """A declared table; an empty frame with its columns where there is nothing."""
+
+    def arrow(self, name: str) -> pa.Table:
+        """A declared table as pyarrow has it."""
+
+    def select(self, module: str) -> Tables:
+        """The same tables with the rows of one module only."""
 
 
 @dataclass(frozen=True)

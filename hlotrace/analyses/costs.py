@@ -1,0 +1,162 @@
+"""What the launches of a program cost, by the compiler's estimate where it gave one, and the chip's floor under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from hlotrace.devices import Chip, Sourced, chip_by_device_kind, chip_by_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
+
+NANOSECONDS = 1e9
+
+COLUMNS = (
+    "stage",
+    "computation",
+    "instruction",
+    "opcode",
+    "category",
+    "is_launch",
+    "shape",
+    "fusion_kind",
+    "custom_call_target",
+    "op_name",
+    "source_file",
+    "source_line",
+    "flops",
+    "execution_count",
+    "hbm_read_bytes",
+    "hbm_write_bytes",
+    "estimated_cycles",
+)
+"""The columns of `instructions` that this reads."""
+
+
+def with_totals(instructions: pd.DataFrame) -> pd.DataFrame:
+    """The instructions with `cycles_total`, `flops_total`, `hbm_bytes_total`: one execution times its count.
+
+    Null where the figure or the count is not known.
+    """
+    count = instructions["execution_count"]
+    moved = instructions["hbm_read_bytes"] + instructions["hbm_write_bytes"]
+    return instructions.assign(
+        cycles_total=instructions["estimated_cycles"] * count,
+        flops_total=instructions["flops"] * count,
+        hbm_bytes_total=moved * count,
+    )
+
+
+def launches(instructions: pd.DataFrame, stage: str | None) -> pd.DataFrame:
+    """The launches of a stage, with totals."""
+    chosen = (instructions["stage"] == stage) & instructions["is_launch"]
+    return with_totals(instructions[chosen.fillna(False).astype(bool)])
+
+
+def ranking(launched: pd.DataFrame) -> Ranking:
+    """What launches can be ranked by: estimated cycles, without these FLOPs, without these HBM bytes."""
+    for name in ("cycles_total", "flops_total"):
+        if (launched[name].fillna(0) > 0).any():
+            return name
+    return "hbm_bytes_total"
+
+
+def top_launches(launched: pd.DataFrame, by: Ranking | None = None) -> pd.DataFrame:
+    """The launches by cost, largest first, with `share`: the part of the total of those that have a figure."""
+    by = by or ranking(launched)
+    order = [by, *(name for name in ("flops_total", "hbm_bytes_total") if name != by)]
+    ordered = launched.sort_values(order, ascending=False, kind="stable", na_position="last")
+    total = float(ordered[by].sum())
+    share = ordered[by].astype("Float64").astype("float64") / total if total else float("nan")
+    return ordered.assign(share=share)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many launches of one run have an estimate, and the opcodes of those that have none, most first."""
+
+    estimated: int
+    total: int
+    without: tuple[tuple[str, int], ...]
+
+    @property
+    def share(self) -> float:
+        """The part of the launches that has an estimate."""
+        return self.estimated / self.total if self.total else 0.0
+
+
+def coverage(launched: pd.DataFrame) -> Coverage:
+    """How far the compiler's estimates reach; a launch of unknown count counts once. `while` itself does no work."""
+    working = launched[~launched["opcode"].isin(("while", "conditional", "call"))]
+    count = working["execution_count"].fillna(1)
+    has = working["estimated_cycles"].notna()
+    missing = count[~has].groupby(working["opcode"]).sum().sort_values(ascending=False)
+    return Coverage(
+        int(count[has].sum()), int(count.sum()), tuple((str(opcode), int(n)) for opcode, n in missing.items())
+    )
+
+
+def chip_of(module: dict[str, Any]) -> Chip | None:
+    """The chip that a row of `modules` was compiled for; None for CPU, GPU and unknown."""
+    return chip_by_device_kind(module.get("device_kind")) or chip_by_target(module.get("target"))
+
+
+def estimated_ns(module: dict[str, Any], chip: Chip | None) -> float | None:
+    """The compiler's cycles over the chip's clock, in ns; None where either is unknown."""
+    cycles = module.get("estimated_cycles")
+    if not cycles or chip is None or chip.clock is None:
+        return None
+    return float(cycles) / chip.clock.value * NANOSECONDS
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least time one run can take on a chip, whatever overlaps: the slower of its matrix units and its HBM."""
+
+    compute_ns: float | None
+    memory_ns: float | None
+    peak: Sourced | None
+    bandwidth: Sourced
+
+    @property
+    def ns(self) -> float:
+        """The larger of the two."""
+        return max(self.compute_ns or 0.0, self.memory_ns or 0.0)
+
+    @property
+    def bound_by(self) -> str:
+        """Which of the two it is."""
+        return "FLOPs" if (self.compute_ns or 0.0) >= (self.memory_ns or 0.0) else "HBM bandwidth"
+
+
+def floor(launched: pd.DataFrame, chip: Chip | None) -> Floor | None:
+    """The roofline floor of the launches; None where the chip or both amounts are unknown.
+
+    FLOPs are held against the highest peak of the chip among the element types that stand in the program's
+    results, so the floor stays one when 8-bit products run faster than bf16 ones.
+    """
+    if chip is None:
+        return None
+    flops, moved = (launched[name].sum(min_count=1) for name in ("flops_total", "hbm_bytes_total"))
+    peak = _peak(chip, launched)
+    compute = _ns(flops, peak.value) if peak else None
+    memory = _ns(moved, chip.device_hbm_bandwidth.value)
+    if compute is None and memory is None:
+        return None
+    return Floor(compute, memory, peak, chip.device_hbm_bandwidth)
+
+
+def _peak(chip: Chip, launched: pd.DataFrame) -> Sourced | None:
+    shapes = " ".join(launched["shape"].dropna().unique())
+    eight_bit = [name for name in ("s8", "u8", "f8", "s4", "u4") if name in shapes]
+    peaks = [peak for name in ("bf16", *eight_bit) if (peak := chip.peak_flops(name))]
+    return max(peaks, key=lambda peak: peak.value, default=None)
+
+
+def _ns(amount: Any, rate: float) -> float | None:
+    from hlotrace.units import is_missing
+
+    return None if is_missing(amount) else float(amount) / rate * NANOSECONDS

@@ -1,0 +1,135 @@
+"""Fusion groups with what they save, and the members of one of them as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from hlotrace.analyses.modules import records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLUMBING = ("bitcast", "get-tuple-element", "tuple")
+"""Instructions that pass a value on without touching it: edges run through them."""
+
+
+def fusion_groups(fusions: pd.DataFrame) -> pd.DataFrame:
+    """The fusions of one module, the costliest first.
+
+    Returns:
+        The rows of `fusions` with `cycles_total`, `launches_saved_total` and `internal_bytes_total` added: one
+        execution times its count, null where either is unknown.
+    """
+    count = fusions["execution_count"]
+    groups = fusions.assign(
+        cycles_total=fusions["estimated_cycles"] * count,
+        launches_saved_total=fusions["launches_saved"] * count,
+        internal_bytes_total=fusions["internal_bytes"] * count,
+        moved=(fusions["operand_bytes"] + fusions["output_bytes"]) * count,
+    )
+    order = ["cycles_total", "moved", "fusion"]
+    ordered = groups.sort_values(order, ascending=[False, False, True], kind="stable", na_position="last")
+    return ordered.drop(columns="moved")
+
+
+def joined_sources(source_lines: object) -> str:
+    """Source lines grouped by file, without their directories: `layer.py:12,14; nn.py:88`."""
+    lines: dict[str, list[str]] = {}
+    for place in source_lines if source_lines is not None else ():  # type: ignore[attr-defined]
+        file, _, line = str(place).rpartition(":")
+        lines.setdefault(PurePosixPath(file or line).name, []).append(line)
+    return "; ".join(f"{file}:{','.join(numbers)}" for file, numbers in lines.items())
+
+
+@dataclass
+class Members:
+    """The inside of a fusion: `nodes` maps an id to the row it stands for and its kind (input, member, output)."""
+
+    nodes: dict[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+    edges: list[tuple[str, str, int | None, bool]] = field(default_factory=list)
+    """(from, to, bytes, whether the value goes through memory)."""
+    frame: pd.DataFrame | None = None
+
+
+MEMBER_COLUMNS = (
+    "stage",
+    "computation",
+    "instruction",
+    "opcode",
+    "category",
+    "is_root",
+    "shape",
+    "bytes",
+    "memory_space",
+    "operands",
+    "parameter_number",
+    "literal",
+    "flops",
+    "op_name",
+    "source_file",
+    "source_line",
+)
+"""The columns of `instructions` that `members` reads."""
+
+
+def members(instructions: pd.DataFrame, fusion: dict[str, Any], stage: str | None) -> Members:
+    """The inside of one fusion, in the order of the file.
+
+    Scalar constants are left out, and edges run through bitcasts, tuples and their elements. Inputs carry the
+    names of the fusion's operands.
+    """
+    final = instructions[instructions["stage"] == stage]
+    inside = final[final["computation"] == fusion["computation"]]
+    caller = final[(final["instruction"] == fusion["fusion"]) & (final["computation"] == fusion["caller_computation"])]
+    operands = _names(caller["operands"].iloc[0]) if len(caller) else []
+    rows = {row["instruction"]: row for row in records(inside)}
+    result = Members(frame=inside[~inside["opcode"].isin(("parameter", "constant", *PLUMBING))])
+    for name, row in rows.items():
+        if row["opcode"] == "parameter":
+            number = row["parameter_number"]
+            outer = operands[number] if number is not None and number < len(operands) else name
+            result.nodes[name] = ({**row, "operand": outer}, "input")
+        elif row["opcode"] not in PLUMBING and not _is_scalar_constant(row):
+            result.nodes[name] = (row, "member")
+    _connect(result, rows)
+    return result
+
+
+def _connect(result: Members, rows: dict[str, dict[str, Any]]) -> None:
+    for name, (row, kind) in list(result.nodes.items()):
+        if kind == "input":
+            continue
+        for source in _through(row, rows):
+            if source in result.nodes:
+                value, source_kind = result.nodes[source]
+                result.edges.append((source, name, value["bytes"], source_kind == "input"))
+    for root in (row for row in rows.values() if row["is_root"]):
+        sources = [root["instruction"]] if root["instruction"] in result.nodes else list(_through(root, rows))
+        for number, source in enumerate(source for source in sources if source in result.nodes):
+            output = f"output {number}"
+            result.nodes[output] = ({**rows[source], "instruction": output}, "output")
+            result.edges.append((source, output, rows[source]["bytes"], True))
+
+
+def _through(row: dict[str, Any], rows: dict[str, dict[str, Any]], depth: int = 0) -> Iterator[str]:
+    """The operands of a row, each once, seen through plumbing."""
+    seen = set()
+    for operand in _names(row["operands"]):
+        source = rows.get(operand)
+        passes = source is not None and source["opcode"] in PLUMBING and depth < len(rows)
+        found = _through(source, rows, depth + 1) if passes and source else iter((operand,))
+        for name in found:
+            if name not in seen:
+                seen.add(name)
+                yield name
+
+
+def _names(operands: object) -> list[str]:
+    return [str(name).partition("#")[0] for name in operands] if operands is not None else []  # type: ignore[attr-defined]
+
+
+def _is_scalar_constant(row: dict[str, Any]) -> bool:
+    return row["opcode"] == "constant" and "[]" in (row["shape"] or "")

@@ -1,0 +1,179 @@
+"""What was fused, what does each fusion save, and where does it come from?
+
+jit_layer on v5e:2x2
+fusions 17   launches saved 61   bytes kept out of memory 312.00 MiB
+fusion      kind     category  members                 in (MiB)  out (MiB)  kept out (MiB)  launches saved  cycles (k)  source
+fusion.12   kOutput  matmul    convolution, add x2        24.00       8.00           16.00               2      362.10  layer.py:20,21
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hlotrace.analyses import fusions as analysis
+from hlotrace.analyses.modules import records
+from hlotrace.errors import unknown_name
+from hlotrace.units import format_bytes
+from hlotrace.views.blocks import Block, Figure, Figures, Graph, Grid, Heading, Note, ShownColumn, Treemap
+from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
+from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+QUESTION = "What was fused, what does each fusion save, and where does it come from?"
+MOST_TILES = 300
+MOST_NODES = 120
+
+FUSION = Parameter("fusion", "string", "one fusion, with its members as a graph")
+
+
+def build(tables: Tables, *, module: str | None, fusion: str | None, top: int) -> list[Block]:
+    """All fusions of a module as a table and a treemap, or one of them with its members."""
+    row, blocks = opening(tables, module, QUESTION)
+    groups = analysis.fusion_groups(rows_of(tables, "fusions", str(row["module"])))
+    if fusion is not None:
+        return [*blocks, *_one(tables, row, groups, fusion), *problems_tail(tables)]
+    if groups.empty:
+        return [*blocks, Note("Nothing is fused in this module.", "missing"), *problems_tail(tables)]
+    frame = groups.assign(
+        members=groups["member_opcodes"].map(_joined), sources=groups["source_lines"].map(analysis.joined_sources)
+    )
+    blocks += [_figures(groups), _grid(frame, top), _treemap(groups)]
+    first = str(groups["fusion"].iloc[0])
+    next_command = command(tables, "fusions", module_option(tables, row), fusion=first)
+    blocks.append(Note("One fusion with its members:", command=next_command))
+    return [*blocks, *problems_tail(tables)]
+
+
+def _joined(texts: object) -> str:
+    return ", ".join(str(text) for text in texts) if texts is not None else ""  # type: ignore[attr-defined]
+
+
+def _figures(groups: pd.DataFrame) -> Figures:
+    return Figures(
+        (
+            Figure("fusions", len(groups), "count"),
+            Figure(
+                "launches saved", _total(groups["launches_saved_total"]), "count", "predicted", "less than one a member"
+            ),
+            Figure(
+                "bytes kept out of memory",
+                _total(groups["internal_bytes_total"]),
+                "bytes",
+                "predicted",
+                "had every member been a kernel",
+            ),
+        )
+    )
+
+
+def _total(column: pd.Series) -> int | None:
+    return int(column.sum()) if column.notna().any() else None
+
+
+def _grid(frame: pd.DataFrame, top: int) -> Grid:
+    figures = (
+        ShownColumn("operand_bytes", "bytes in", "bytes"),
+        ShownColumn("output_bytes", "bytes out", "bytes"),
+        ShownColumn("internal_bytes", "kept out", "bytes", "predicted"),
+        ShownColumn("launches_saved", "saved", "count", "predicted"),
+        ShownColumn("execution_count", "runs", "count", "predicted"),
+        ShownColumn("cycles_total", "cycles", "cycles", emphasis="bar"),
+    )
+    columns = (
+        ShownColumn("fusion", "fusion", emphasis="code"),
+        ShownColumn("kind", "kind"),
+        ShownColumn("category", "category"),
+        ShownColumn("members", "members"),
+        *(column for column in figures if frame[column.name].notna().any()),
+        ShownColumn("sources", "source", emphasis="path"),
+    )
+    note = "Bytes and launches saved are of one execution, cycles of one run of the module."
+    if frame["cycles_total"].isna().all():
+        note = "Bytes and launches saved are of one execution. The compiler gave no cycles for these."
+    return Grid("Fusions", cut(frame, top), columns, len(frame), note, "fusion")
+
+
+def _treemap(groups: pd.DataFrame) -> Treemap:
+    timed = bool(groups["cycles_total"].notna().any())
+    area = "cycles_total" if timed else "output_bytes"
+    shown = groups[groups[area].fillna(0) > 0].sort_values(area, ascending=False).head(MOST_TILES)
+    hover = tuple(
+        f"{members}\n{sources}"
+        for members, sources in zip(
+            shown["member_opcodes"].map(_joined), shown["source_lines"].map(analysis.joined_sources), strict=True
+        )
+    )
+    return Treemap(
+        "Fusions by the compiler's cycles" if timed else "Fusions by bytes out",
+        tuple(shown["fusion"]),
+        tuple(shown["category"].fillna("unknown")),
+        tuple(float(value) for value in shown[area]),
+        "cycles" if timed else "bytes",
+        hover=hover,
+    )
+
+
+def _one(tables: Tables, row: dict[str, Any], groups: pd.DataFrame, name: str) -> list[Block]:
+    found = groups[groups["fusion"] == name]
+    if found.empty:
+        raise unknown_name("fusion", name, groups["fusion"].tolist(), place="--fusion")
+    fusion = records(found)[0]
+    instructions = rows_of(tables, "instructions", str(row["module"]), analysis.MEMBER_COLUMNS)
+    inside = analysis.members(instructions, fusion, row["final_stage"])
+    blocks: list[Block] = [Heading(f"{name}: {fusion['category']}"), _one_figures(fusion)]
+    if len(inside.nodes) <= MOST_NODES:
+        blocks.append(_graph(name, inside))
+    else:
+        blocks.append(Note(f"{len(inside.nodes)} members are too many for a graph; the table has them all."))
+    if inside.frame is not None:
+        blocks.append(_members_grid(with_source(inside.frame)))
+    return blocks
+
+
+def _one_figures(fusion: dict[str, Any]) -> Figures:
+    return Figures(
+        (
+            Figure("kind", fusion["kind"]),
+            Figure("members", fusion["member_count"], "count", detail=_joined(fusion["member_opcodes"])),
+            Figure("bytes in", fusion["operand_bytes"], "bytes"),
+            Figure("bytes out", fusion["output_bytes"], "bytes"),
+            Figure("bytes kept out of memory", fusion["internal_bytes"], "bytes", "predicted"),
+            Figure("launches saved", fusion["launches_saved"], "count", "predicted"),
+            Figure("cycles of one execution", fusion["estimated_cycles"], "cycles"),
+            Figure("executions", fusion["execution_count"], "count", "predicted"),
+        )
+    )
+
+
+def _graph(name: str, inside: analysis.Members) -> Graph:
+    nodes = {key: (_label(row, kind), kind) for key, (row, kind) in inside.nodes.items()}
+    edges = tuple((start, end, format_bytes(size), memory) for start, end, size, memory in inside.edges)
+    return Graph(f"Inside {name}", nodes, edges)
+
+
+def _label(row: dict[str, Any], kind: str) -> str:
+    shape = (row["shape"] or "").partition("{")[0]
+    if kind == "input":
+        return f"{row['operand']}\n{shape}"
+    if kind == "output":
+        return f"{row['instruction']}\n{shape}"
+    source = f"\n{row['source_file'].rpartition('/')[2]}:{row['source_line']}" if row["source_file"] else ""
+    return f"{row['opcode']}\n{shape}{source}"
+
+
+def _members_grid(frame: pd.DataFrame) -> Grid:
+    columns = (
+        ShownColumn("instruction", "member", emphasis="code"),
+        ShownColumn("opcode", "opcode"),
+        ShownColumn("shape", "shape", emphasis="code"),
+        ShownColumn("bytes", "bytes", "bytes"),
+        ShownColumn("flops", "FLOPs", "flop", "predicted"),
+        ShownColumn("op_name", "op name", emphasis="path"),
+        ShownColumn("source", "source", emphasis="path"),
+    )
+    return Grid("Members", frame, columns, len(frame), selects="instruction")
+
+
+VIEW = View("fusions", "Fusions", QUESTION, (MODULE, FUSION, TOP), build)

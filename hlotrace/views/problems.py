@@ -1,0 +1,32 @@
+"""What could not be read or does not add up, and what is missing because of it?
+
+problems
+file                                          place    what                      consequence
+module_0000.jit_f.after_optimizations.txt     12:40    unknown dtype 'q7'        its bytes are not known
+"""
+
+from __future__ import annotations
+
+from hlotrace.views.blocks import Block, Grid, Heading, Note, ShownColumn
+from hlotrace.views.common import cut
+from hlotrace.views.view import TOP, Tables, View
+
+QUESTION = "What could not be read or does not add up, and what is missing because of it?"
+
+
+def build(tables: Tables, *, top: int) -> list[Block]:
+    """The problems table, or one line that there are none."""
+    found = tables["problems"]
+    heading = Heading("Problems", QUESTION)
+    if found.empty:
+        return [heading, Note("Nothing: everything was read, and what can be compared agrees.")]
+    columns = (
+        ShownColumn("file", "file", emphasis="path"),
+        ShownColumn("place", "place", emphasis="code"),
+        ShownColumn("what", "what"),
+        ShownColumn("consequence", "consequence"),
+    )
+    return [heading, Grid("Problems", cut(found, top), columns, len(found))]
+
+
+VIEW = View("problems", "Problems", QUESTION, (TOP,), build)

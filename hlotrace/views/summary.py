@@ -1,0 +1,217 @@
+"""What is this, does it fit, how long does it take, what costs most, and what to look at next?
+
+jit_layer on v5e:2x2
+layer of layer.py:12, captured with jax 0.10.2, libtpu 0.0.42.1
+HBM needed 308.12 MiB, fits: 1.9 % of 15.75 GiB   time of one run 1.84 ms (the compiler's cycles at 1.5 GHz)
+launches 21 (96 before optimisation)              compile time 8.20 s
+Largest launches, by the compiler's cycles
+…five of them
+Largest buffers at the peak
+…five of them
+fusions      hlotrace show bundle fusions
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hlotrace.analyses import alive, costs
+from hlotrace.analyses.findings import findings
+from hlotrace.units import format_bytes, format_count, format_ns, format_percent
+from hlotrace.views import memory, ops
+from hlotrace.views.blocks import Block, Figure, Figures, Note
+from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of
+from hlotrace.views.view import MODULE, Parameter, Tables, View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hlotrace.bundle import Manifest, Program
+
+QUESTION = "What is this, does it fit, how long does it take, what costs most, and what to look at next?"
+
+TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
+
+BUFFER_COLUMNS = (
+    "memory_space", "memory_space_name", "allocation", "category", "value", "offset_bytes", "bytes", "padding_bytes",
+    "shape", "live_from", "live_to", "source_file", "source_line",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a summary is of: the module's row, its launches, and what is alive at the peak of its main memory."""
+
+    tables: Tables
+    row: dict[str, Any]
+    launched: pd.DataFrame
+    peak: alive.Position | None
+    at_peak: pd.DataFrame | None
+    program: Program | None
+
+
+def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
+    """The headline of one module, with the command for each detail."""
+    row, blocks = opening(tables, module, QUESTION)
+    subject = _subject(tables, row)
+    option = module_option(tables, row)
+    blocks += [*_what(subject), *_failure(subject), headline(subject), *_no_time(subject)]
+    blocks += finding_notes(subject)
+    if len(subject.launched):
+        blocks += [ops.launches_grid(subject.launched, top), Note("All ops:", command=command(tables, "ops", option))]
+    if subject.at_peak is not None:
+        blocks.append(memory.alive_grid(subject.at_peak, "at the peak", top))
+        blocks.append(Note("All memory:", command=command(tables, "memory", option)))
+    else:
+        blocks.append(memory.missing(row))
+    blocks += [
+        Note("Fusions:", command=command(tables, "fusions", option)),
+        Note("Modules:", command=command(tables, "modules")),
+    ]
+    return [*blocks, *problems_tail(tables)]
+
+
+def _subject(tables: Tables, row: dict[str, Any]) -> Subject:
+    name = str(row["module"])
+    launched = costs.launches(rows_of(tables, "instructions", name, costs.COLUMNS), row["final_stage"])
+    timeline = rows_of(tables, "memory_timeline", name)
+    spaces = alive.spaces(timeline)
+    peak = alive.position(timeline, spaces[0]) if spaces else None
+    at_peak = None
+    if peak is not None:
+        at_peak = alive.alive(rows_of(tables, "buffers", name, BUFFER_COLUMNS), spaces[0], peak.index)
+    return Subject(tables, row, launched, peak, at_peak, _program(tables.manifest, name))
+
+
+def _program(manifest: Manifest | None, module: str) -> Program | None:
+    programs = manifest.programs if manifest else []
+    return next((program for program in programs if program.module == module), None)
+
+
+def _what(subject: Subject) -> list[Block]:
+    manifest, program, row = subject.tables.manifest, subject.program, subject.row
+    words = [
+        f"XLA's program {row['name']} for {row['device_kind'] or row['target'] or row['platform'] or 'an unknown device'}"
+    ]
+    if row["num_partitions"] and row["num_partitions"] > 1:
+        words.append(f"{row['num_partitions']} partitions")
+    if row["num_replicas"] and row["num_replicas"] > 1:
+        words.append(f"{row['num_replicas']} replicas")
+    if program is not None:
+        words.append(f"compiled from {program.function}" + (f" ({program.defined_at})" if program.defined_at else ""))
+    if manifest is None:
+        return [Note(f"{', '.join(words)}; a dump without a manifest.")]
+    versions = [f"{name} {manifest.versions[name]}" for name in ("jax", "libtpu") if name in manifest.versions]
+    captured = f"captured {manifest.created[:10]}" + (f" with {', '.join(versions)}" if versions else "")
+    partial = [Note("The capture was interrupted: only what had finished is here.", "warning")]
+    return [Note(f"{', '.join(words)}; {captured}."), *(partial if manifest.status == "partial" else [])]
+
+
+def _failure(subject: Subject) -> list[Block]:
+    """A compile that gave no executable: how much was needed, how much there is, and what holds it."""
+    failure = subject.program.failure if subject.program else None
+    if failure is None:
+        return [Note(subject.row["error"], "warning")] if subject.row["error"] else []
+    if failure.kind != "out_of_memory":
+        return [Note(f"No executable, {failure.kind} failed: {failure.message.splitlines()[0]}", "warning")]
+    space = (failure.memory_space or "hbm").upper()
+    needed = failure.needed_bytes or subject.row["hbm_needed_bytes"]
+    available = failure.available_bytes or subject.row["hbm_capacity_bytes"]
+    text = f"Does not fit: it needs {format_bytes(needed)} of {space}, there are {format_bytes(available)}."
+    return [Note(f"{text}{_holders(subject.at_peak)}", "warning")]
+
+
+def _holders(at_peak: pd.DataFrame | None) -> str:
+    if at_peak is None or at_peak.empty:
+        return ""
+    held = at_peak.groupby("category")["counted_bytes"].sum().sort_values(ascending=False)
+    parts = ", ".join(f"{category} {format_bytes(int(size))}" for category, size in held.items() if size)
+    return f" At the peak it is held by {parts}; the largest values are below."
+
+
+def headline(subject: Subject) -> Figures:
+    """Fit, time, launches, compile time: each with where it is from."""
+    row = subject.row
+    fusions = len(rows_of(subject.tables, "fusions", str(row["module"]), ("fusion",)))
+    return Figures(
+        (
+            *_memory_figures(subject),
+            *_time_figures(subject),
+            Figure("launches", row["launches"], "count", detail=_before(row["launches_before"])),
+            Figure("fusions", fusions, "count"),
+            Figure("FLOPs of one run", row["flops"], "flop", "predicted"),
+            Figure("compile time", row["compile_ns"], "ns", "measured", _compile_detail(row)),
+        )
+    )
+
+
+def _memory_figures(subject: Subject) -> list[Figure]:
+    row, peak = subject.row, subject.peak
+    needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
+    name = "HBM" if row["platform"] == "tpu" else "memory"
+    figures = [Figure(f"{name} needed", needed, "bytes", detail=memory.fits(needed, capacity), capacity=capacity)]
+    if peak is not None:
+        detail = f"at {peak.instruction or '?'} (position {peak.index})"
+        figures.append(Figure(f"{name} alive at the peak", peak.live_bytes, "bytes", detail=detail))
+    return figures
+
+
+def _time_figures(subject: Subject) -> list[Figure]:
+    row = subject.row
+    chip = costs.chip_of(row)
+    estimate, floor = costs.estimated_ns(row, chip), costs.floor(subject.launched, chip)
+    figures = []
+    if estimate is not None and chip is not None and chip.clock is not None:
+        reach = costs.coverage(subject.launched)
+        clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
+        detail = f"its cycles at {clock}; {format_percent(reach.share)} of the launches have an estimate"
+        figures.append(Figure("time of one run, the compiler's estimate", estimate, "ns", "compiler", detail))
+    if floor is not None:
+        figures.append(Figure("roofline floor", floor.ns, "ns", "predicted", _floor_detail(floor)))
+    return figures
+
+
+def _floor_detail(floor: costs.Floor) -> str:
+    if floor.bound_by == "FLOPs" and floor.peak is not None:
+        limit = f"{format_count(floor.peak.value)}FLOP/s"
+    else:
+        limit = f"{floor.bandwidth.value / 1e9:,.0f} GB/s of HBM"
+    other = floor.memory_ns if floor.bound_by == "FLOPs" else floor.compute_ns
+    beside = "" if other is None else f"; {'HBM' if floor.bound_by == 'FLOPs' else 'FLOPs'} alone {format_ns(other)}"
+    return f"bound by {floor.bound_by}, {limit}{beside}"
+
+
+def _no_time(subject: Subject) -> list[Block]:
+    row = subject.row
+    if costs.estimated_ns(row, costs.chip_of(row)) is not None:
+        return []
+    if row["platform"] != "tpu":
+        text = f"No time: the compiler for {row['platform'] or 'this platform'} gives no cycles. A TPU's does, with no TPU here:"
+        return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target v5e")]
+    text = "No time: the compiler's cycles stand in after_codegen, which is not among the files."
+    return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target {row['target'] or 'v5e'}")]
+
+
+def _script(subject: Subject) -> str:
+    manifest = subject.tables.manifest
+    return manifest.argv[0] if manifest and manifest.argv else "MODEL.py"
+
+
+def _before(value: int | None) -> str:
+    return "" if value is None else f"{value:,} before optimisation"
+
+
+def _compile_detail(row: dict[str, Any]) -> str:
+    if row["compile_ns"] is None:
+        return "not known: a raw dump does not say"
+    parts = (("trace", row["trace_ns"]), ("lower", row["lower_ns"]))
+    return ", ".join(f"{name} {format_ns(value)}" for name, value in parts if value is not None)
+
+
+def finding_notes(subject: Subject) -> list[Block]:
+    """At most three sentences on what stands out."""
+    return [Note(found.text, "finding") for found in findings(subject.row, subject.launched, subject.at_peak)]
+
+
+VIEW = View("summary", "Summary", QUESTION, (MODULE, TOP), build)

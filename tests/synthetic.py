@@ -1,0 +1,245 @@
+"""Small tables by hand, shaped as the declarations say, for what no compiler here writes: hostile names, gaps, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hlotrace.bundle import Manifest
+from hlotrace.load import to_frame
+from hlotrace.tables import ALL_TABLES
+
+MIB = 1 << 20
+Row = dict[str, Any]
+
+
+class SyntheticTables(Mapping[str, pd.DataFrame]):
+    """Declared tables made of rows; columns that a row leaves out are null."""
+
+    def __init__(self, rows: dict[str, list[Row]], manifest: Manifest | None = None, path: str = "bundle") -> None:
+        self.path = path
+        self.manifest = manifest
+        self._arrow = {
+            name: pa.Table.from_pylist(rows.get(name, []), schema=table.arrow_schema())
+            for name, table in ALL_TABLES.items()
+        }
+
+    def arrow(self, name: str) -> pa.Table:
+        return self._arrow[name]
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return to_frame(self._arrow[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ALL_TABLES)
+
+    def __len__(self) -> int:
+        return len(ALL_TABLES)
+
+    def select(self, module: str) -> SyntheticTables:
+        chosen = SyntheticTables({}, self.manifest, self.path)
+        chosen._arrow = {
+            name: table.filter(pc.equal(table["module"], module)) if "module" in table.column_names else table
+            for name, table in self._arrow.items()
+        }
+        return chosen
+
+
+def module_row(module: str = "jit_layer", **values: Any) -> Row:
+    return {
+        "module": module,
+        "name": "jit_layer",
+        "platform": "tpu",
+        "target": "v5e:2x2",
+        "device_kind": "TPU v5 lite",
+        "num_partitions": 1,
+        "num_replicas": 1,
+        "is_scheduled": True,
+        "stages": ["before_optimizations", "after_optimizations", "after_codegen"],
+        "final_stage": "after_codegen",
+        "instruction_count": 9,
+        "launches": 3,
+        "launches_before": 4,
+        "flops": 2_000_000_000,
+        "argument_bytes": 24 * MIB,
+        "output_bytes": 8 * MIB,
+        "alias_bytes": 0,
+        "temp_bytes": 40 * MIB,
+        "compiler_temp_bytes": 39 * MIB,
+        "code_bytes": MIB,
+        "hbm_total_bytes": 72 * MIB,
+        "hbm_needed_bytes": 73 * MIB,
+        "hbm_peak_bytes": 64 * MIB,
+        "hbm_capacity_bytes": 16 << 30,
+        "estimated_cycles": 1_500_000,
+        "compile_ns": 2_500_000_000,
+        **values,
+    }
+
+
+def instruction_row(stage: str, computation: str, instruction: str, opcode: str, **values: Any) -> Row:
+    launched = opcode in ("fusion", "custom-call", "copy", "dot", "add", "multiply") and not computation.startswith("f")
+    return {
+        "module": "jit_layer",
+        "stage": stage,
+        "computation": computation,
+        "instruction": instruction,
+        "opcode": opcode,
+        "category": {"dot": "matmul", "add": "elementwise", "multiply": "elementwise"}.get(opcode, "control"),
+        "is_root": False,
+        "is_launch": launched,
+        "shape": "f32[1024,1024]{1,0:T(8,128)}",
+        "dtype": "f32",
+        "dims": [1024, 1024],
+        "layout": "1,0:T(8,128)",
+        "memory_space": 0,
+        "memory_space_name": "HBM",
+        "bytes": 4 * MIB,
+        "logical_bytes": 4 * MIB,
+        "operands": [],
+        "called": [],
+        "op_name": f"jit(layer)/mlp/{opcode}",
+        "source_file": "/home/planted/model/layer.py",
+        "source_line": 12,
+        "flops": 1_000_000_000 if opcode == "dot" else 1024,
+        "execution_count": 1,
+        "hbm_read_bytes": 8 * MIB,
+        "hbm_write_bytes": 4 * MIB,
+        **values,
+    }
+
+
+def _instructions() -> list[Row]:
+    before, after = "before_optimizations", "after_codegen"
+    return [
+        instruction_row(before, "main", "x", "parameter", parameter_number=0, is_launch=False),
+        instruction_row(before, "main", "dot.1", "dot", operands=["x", "x"]),
+        instruction_row(before, "main", "add.1", "add", operands=["dot.1", "x"]),
+        instruction_row(before, "main", "multiply.1", "multiply", operands=["add.1", "x"]),
+        instruction_row(before, "main", "dot.2", "dot", operands=["multiply.1", "x"], is_root=True),
+        instruction_row(after, "main", "x", "parameter", parameter_number=0, is_launch=False),
+        instruction_row(after, "f1", "param_0", "parameter", parameter_number=0, is_launch=False),
+        instruction_row(after, "f1", "dot.1", "dot", operands=["param_0", "param_0"]),
+        instruction_row(after, "f1", "bitcast.1", "bitcast", operands=["dot.1"]),
+        instruction_row(after, "f1", "add.1", "add", operands=["bitcast.1", "param_0"], source_line=13, is_root=True),
+        instruction_row(
+            after, "main", "fusion.1", "fusion", operands=["x"], called=["f1"], category="matmul", flops=1_000_001_024,
+            estimated_cycles=1_200_000, schedule_index=1, fusion_kind="kOutput",
+        ),
+        instruction_row(
+            after, "main", "multiply.1", "multiply", operands=["fusion.1", "x"], estimated_cycles=300_000, schedule_index=2
+        ),
+        instruction_row(
+            after, "main", "custom-call.1", "custom-call", operands=["multiply.1"], schedule_index=3, is_root=True,
+            category="custom call", flops=None,
+        ),
+    ]  # fmt: skip
+
+
+def _computations() -> list[Row]:
+    def row(stage: str, computation: str, role: str) -> Row:
+        return {"module": "jit_layer", "stage": stage, "computation": computation, "role": role, "execution_count": 1}
+
+    return [
+        row("before_optimizations", "main", "entry"),
+        row("after_codegen", "main", "entry"),
+        row("after_codegen", "f1", "fusion"),
+    ]
+
+
+def _fusions() -> list[Row]:
+    return [
+        {
+            "module": "jit_layer",
+            "fusion": "fusion.1",
+            "computation": "f1",
+            "caller_computation": "main",
+            "kind": "kOutput",
+            "category": "matmul",
+            "root_opcode": "add",
+            "member_count": 2,
+            "member_opcodes": ["add", "dot"],
+            "operand_bytes": 4 * MIB,
+            "output_bytes": 4 * MIB,
+            "internal_bytes": 8 * MIB,
+            "launches_saved": 1,
+            "flops": 1_000_001_024,
+            "estimated_cycles": 1_200_000,
+            "execution_count": 1,
+            "op_names": ["jit(layer)/mlp/dot", "jit(layer)/mlp/add"],
+            "source_lines": ["/home/planted/model/layer.py:12", "/home/planted/model/layer.py:13"],
+        }
+    ]
+
+
+def buffer_row(value: str, category: str, size: int, live: tuple[int, int], **values: Any) -> Row:
+    return {
+        "module": "jit_layer",
+        "memory_space": 0,
+        "memory_space_name": "HBM",
+        "allocation": 0,
+        "allocation_bytes": size,
+        "category": category,
+        "value": f"{value}{{}}",
+        "instruction": value,
+        "offset_bytes": 0,
+        "bytes": size,
+        "logical_bytes": size,
+        "padding_bytes": 0,
+        "shape": "f32[1024,1024]{1,0:T(8,128)}",
+        "live_from": live[0],
+        "live_to": live[1],
+        "source_file": "/home/planted/model/layer.py",
+        "source_line": 12,
+        **values,
+    }
+
+
+def _buffers() -> list[Row]:
+    return [
+        buffer_row("x", "argument", 24 * MIB, (0, 4)),
+        buffer_row("fusion.1", "temp", 32 * MIB, (1, 2), allocation=1, padding_bytes=8 * MIB, logical_bytes=24 * MIB),
+        buffer_row("bitcast.9", "temp", 16 * MIB, (1, 2), allocation=1, offset_bytes=8 * MIB),
+        buffer_row("multiply.1", "temp", 8 * MIB, (2, 3), allocation=1, offset_bytes=32 * MIB),
+        buffer_row("custom-call.1", "output", 8 * MIB, (3, 4), allocation=2),
+        buffer_row("copy.1", "temp", 2 * MIB, (1, 1), allocation=3, memory_space=1, memory_space_name="VMEM"),
+    ]
+
+
+def _timeline() -> list[Row]:
+    def row(index: int, instruction: str, space: int, **live: int) -> Row:
+        named = {f"{category}_bytes": size for category, size in live.items()}
+        return {
+            "module": "jit_layer",
+            "memory_space": space,
+            "schedule_index": index,
+            "instruction": instruction,
+            "computation": "main",
+            "live_bytes": sum(live.values()),
+            **named,
+        }
+
+    return [
+        row(0, "x", 0, argument=24 * MIB),
+        row(1, "fusion.1", 0, argument=24 * MIB, temp=32 * MIB),
+        row(2, "multiply.1", 0, argument=24 * MIB, temp=40 * MIB),
+        row(3, "custom-call.1", 0, argument=24 * MIB, temp=8 * MIB, output=8 * MIB),
+        row(4, "", 0, argument=24 * MIB, output=8 * MIB),
+        row(1, "fusion.1", 1, temp=2 * MIB),
+    ]
+
+
+def layer_rows() -> dict[str, list[Row]]:
+    """One small layer for v5e: a fusion, a launch outside of any, a custom call without an estimate."""
+    return {
+        "modules": [module_row()],
+        "computations": _computations(),
+        "instructions": _instructions(),
+        "fusions": _fusions(),
+        "buffers": _buffers(),
+        "memory_timeline": _timeline(),
+    }
