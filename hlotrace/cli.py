@@ -1,0 +1,186 @@
+"""The command line: one subcommand a verb, one line for every error.
+
+Each command imports what it needs when it runs, so that `--help` and `--version` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from hlotrace import __version__
+from hlotrace.errors import HlotraceError, unknown_name
+
+FORMATS = ("table", "json", "csv", "md")
+BUG_EXIT = 70
+INTERRUPTED_EXIT = 130
+BROKEN_PIPE_EXIT = 141
+PIPED_WIDTH = 100
+
+app = typer.Typer(
+    name="hlotrace",
+    help="See what XLA made of a model: capture it, read its HLO dumps, find where launches, time and memory go.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"hlotrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if debug:
+        os.environ["HLOTRACE_DEBUG"] = "1"
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+PathArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="A bundle, an XLA dump directory, one HLO file (text or .hlo.pb), an archive of them (.tar.gz, .zip), "
+        "or a remote path (gs://, s3://).",
+    ),
+]
+
+
+@app.command()
+def show(
+    path: PathArgument,
+    view: Annotated[
+        str, typer.Argument(metavar="[VIEW]", help="summary, ops, fusions, memory, modules or problems.")
+    ] = "summary",
+    module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="ops: count by opcode, category, source or scope.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="ops --by scope: levels of a scope that make one group.")] = None,
+    fusion: Annotated[str | None, typer.Option(help="fusions: one fusion, with its members.")] = None,
+    memory_space: Annotated[
+        str | None, typer.Option(metavar="SPACE", help="memory: a memory space by name or number, such as vmem or 1.")
+    ] = None,
+    at: Annotated[int | None, typer.Option(help="memory: a schedule position; the peak when not given.")] = None,
+    top: Annotated[int | None, typer.Option(help="How many rows to show; 0 shows all.")] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="table, json (a list of records), csv or md.")
+    ] = "table",
+) -> None:
+    """Print one view of a capture: the summary, or the view that is named."""
+    from hlotrace.views.registry import view_named
+
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS, place="--format")
+    if top is not None and top < 0:
+        raise HlotraceError("expected a number of rows, or 0 for all", place=f"--top {top}")
+    chosen = view_named(view)
+    given = {
+        "module": module,
+        "by": by,
+        "depth": depth,
+        "fusion": fusion,
+        "memory_space": memory_space,
+        "at": at,
+        "top": top,
+    }
+    values = {name: value for name, value in given.items() if value is not None}
+    known = {parameter.name: parameter.option for parameter in chosen.parameters}
+    for name in values:
+        if name not in known:
+            raise HlotraceError(
+                f"the view {chosen.name} has no such option",
+                place=f"--{name.replace('_', '-')}",
+                remedy=f"It takes: {', '.join(f'--{option}' for option in known.values())}.",
+            )
+    _write(_drawn(path, chosen.name, values, form))
+
+
+def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str:
+    from hlotrace.load import load
+    from hlotrace.views.registry import view_named
+
+    blocks = view_named(view).build(load(path), **values)
+    if form == "json":
+        from hlotrace.render.records import to_json
+
+        return to_json(blocks)
+    if form == "csv":
+        from hlotrace.render.records import to_csv
+
+        return to_csv(blocks)
+    if form == "md":
+        from hlotrace.render.markdown import draw as draw_markdown
+
+        return draw_markdown(blocks)
+    from hlotrace.render.text import draw
+
+    return draw(blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color())
+
+
+def _wants_color() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _write(text: str) -> None:
+    """Write to stdout; a terminal that cannot show a character gets a question mark."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def main() -> NoReturn:
+    """Run the command line and exit: 0, 1 a check that failed, 2 a mistake to mend, 70 a bug of ours."""
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, as in `| head`: nothing more can be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE_EXIT
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED_EXIT
+    except HlotraceError as error:
+        code = _say(str(error), error.exit_code)
+    except Exception as error:
+        code = _usage_or_bug(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage_or_bug(error: Exception) -> int:
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        context = getattr(error, "ctx", None)
+        where = f" See: {context.command_path} --help" if context is not None else ""
+        return _say(f"{usage().rstrip('.')}.{where}", 2)
+    if isinstance(error, OSError):
+        return _say(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "), 2)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "hlotrace" in frame.filename]
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    what = f"a bug in hlotrace: {type(error).__name__}: {error}{place}."
+    return _say(f"{what} Please report it with what `hlotrace --debug …` prints.", BUG_EXIT)
+
+
+def _say(message: str, code: int) -> int:
+    if os.environ.get("HLOTRACE_DEBUG"):
+        traceback.print_exc()
+    print("hlotrace: " + " ".join(message.split("\n")), file=sys.stderr)
+    return code
