@@ -18,11 +18,7 @@ from typing import IO
 from hlotrace._sniff import archive_kind, describe, looks_binary, looks_like_hlo_text
 from hlotrace.errors import HlotraceError
 
-_OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
-    "gzip": lambda raw: gzip.GzipFile(fileobj=raw),
-    "bzip2": lambda raw: bz2.BZ2File(raw),
-    "xz": lambda raw: lzma.LZMAFile(raw),
-}
+_OPENERS: dict[str, Callable[..., IO[bytes]]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile)
 _UNWANTED = (".ll", ".o", ".so", ".ptx", ".xplane.pb", ".trace.json.gz")
 

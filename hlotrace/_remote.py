@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _EXTRAS = {"gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3"}
+_SKIPPED = (CACHE_NAME, "plugins/profile")
 _STAMPS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created", "etag", "ETag", "md5Hash")
 
 
@@ -32,7 +33,9 @@ def _explained(url: str) -> Iterator[None]:
     except ImportError as error:
         extra = _EXTRAS.get(protocol)
         remedy = f'Install it with: pip install "hlotrace[{extra}]"' if extra else f"{error}."
-        raise MissingDependency(f"{protocol}:// needs a package that is not installed", place=url, remedy=remedy) from None
+        raise MissingDependency(
+            f"{protocol}:// needs a package that is not installed", place=url, remedy=remedy
+        ) from None
     except Exception as error:
         reason = str(error).strip().splitlines()
         raise HlotraceError(f"cannot be read: {reason[0] if reason else type(error).__name__}", place=url) from None
@@ -69,7 +72,7 @@ def _list(fs: AbstractFileSystem, path: str, url: str) -> Listing:
     if len(found) > MAX_FILES:
         raise HlotraceError(f"more than {MAX_FILES:,} files", place=url, remedy="Name the dump directory itself.")
     names = {name[len(path) :].lstrip("/"): info for name, info in found.items()}
-    return {name: _entry(info) for name, info in names.items() if CACHE_NAME not in name and "plugins/profile" not in name}
+    return {name: _entry(info) for name, info in names.items() if not any(part in name for part in _SKIPPED)}
 
 
 def _entry(info: dict[str, Any]) -> tuple[int, str]:

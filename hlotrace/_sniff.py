@@ -25,6 +25,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _XPLANE = re.compile(rb"\x12.{1,2}(/host:|/device:|Task Environment)", re.DOTALL)
 _HTML = re.compile(rb"\s*(<!doctype html|<html)", re.IGNORECASE)
 _MLIR = re.compile(rb"^\s*(#loc.*\n)*\s*module\b.*\{|stablehlo\.|func\.func", re.MULTILINE)
+_HLO_LINE = re.compile(rb"^\s*(ENTRY\b|(ROOT )?%?[\w.-]+ = \S+\[)", re.MULTILINE)
 _HLO_HEADER = re.compile(rb"^[^\n]*\bHloModule\b", re.MULTILINE)
 
 
@@ -53,7 +54,7 @@ def looks_like_hlo_text(head: bytes) -> bool:
     """Whether an `HloModule` line, or a computation that stands alone, is among the first bytes."""
     if _HLO_HEADER.search(head):
         return True
-    return b"\x00" not in head and re.search(rb"^\s*(ENTRY\b|(ROOT )?%?[\w.-]+ = \S+\[)", head, re.MULTILINE) is not None
+    return b"\x00" not in head and _HLO_LINE.search(head) is not None
 
 
 def looks_binary(head: bytes) -> bool:

@@ -43,7 +43,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
@@ -67,7 +67,7 @@ PathArgument = Annotated[
 def show(
     path: PathArgument,
     view: Annotated[
-        str, typer.Argument(metavar="[VIEW]", help="summary, ops, fusions, memory, modules or problems.")
+        str, typer.Argument(metavar="VIEW", help="summary, ops, fusions, memory, modules or problems.")
     ] = "summary",
     module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
     by: Annotated[
@@ -127,9 +127,9 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str
 
         return to_csv(blocks)
     if form == "md":
-        from hlotrace.render.markdown import draw as draw_markdown
+        from hlotrace.render import markdown
 
-        return draw_markdown(blocks)
+        return markdown.render(blocks)
     from hlotrace.render.text import draw
 
     return draw(blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -83,7 +84,7 @@ def draw_area(block: StackedArea, width: int) -> RenderableType:
 def _binned(values: list[float], columns: int) -> list[float]:
     """The largest of each of `columns` equal stretches: a peak is never smoothed away."""
     edges = [round(column * len(values) / columns) for column in range(columns + 1)]
-    return [max(values[left : max(right, left + 1)]) for left, right in zip(edges, edges[1:], strict=False)]
+    return [max(values[left : max(right, left + 1)]) for left, right in pairwise(edges)]
 
 
 def _axis(block: StackedArea, columns: int) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.box import Box
 from rich.cells import cell_len, set_cell_size
@@ -13,12 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotrace.render._text_charts import bar
-from hlotrace.units import NOTHING, column_scale, format_value, is_missing
+from hlotrace.render.cells import Column, columns_of
+from hlotrace.units import NOTHING
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from hlotrace.views.blocks import Grid, ShownColumn
+    from hlotrace.views.blocks import Grid
 
 GAP = 2
 BAR_WIDTH = 8
@@ -49,7 +48,7 @@ class _Shown:
 
 def draw_grid(grid: Grid, width: int, marks: Mapping[str, str]) -> RenderableType:
     """The grid's title, its columns as far as the width goes, and its note."""
-    shown = [_prepared(grid.frame[column.name], column, marks) for column in grid.columns]
+    shown = [_prepared(column, marks) for column in columns_of(grid)]
     kept = _fit(shown, width)
     table = Table(box=_HEADER_RULE, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold")
     for column in kept:
@@ -78,38 +77,19 @@ def _title(grid: Grid) -> Text:
     return Text.assemble((grid.title, "bold cyan"), (count, "dim"))
 
 
-def _prepared(values: pd.Series[Any], column: ShownColumn, marks: Mapping[str, str]) -> _Shown:
-    cells: list[Any] = values.tolist()
-    is_number = column.unit is not None or values.dtype.kind in "iuf"
-    header = column.label
-    write: Callable[[Any], str] = _plain
-    if is_number:
-        scale = column_scale(cells, column.unit)
-        header += f" ({scale.suffix})" if scale.suffix else ""
-        header += f"\N{NO-BREAK SPACE}{marks[column.origin]}" if column.unit is not None else ""
-        write = scale.format
-    texts = [write(cell) for cell in cells]
-    if column.emphasis == "bar":
-        texts = _with_bars(texts, cells)
-    return _Shown(header, texts, is_number, column.emphasis, max([cell_len(header), *map(cell_len, texts)]))
+def _prepared(column: Column, marks: Mapping[str, str]) -> _Shown:
+    is_number = column.is_number or all(isinstance(value, int | float) for value in column.values if value is not None)
+    origin = f"\N{NO-BREAK SPACE}{marks[column.shown.origin]}" if column.is_number else ""
+    texts = _with_bars(column) if column.parts else column.texts
+    header = column.heading + origin
+    width = max([cell_len(header), *map(cell_len, texts)])
+    return _Shown(header, texts, is_number and any(column.values), column.shown.emphasis, width)
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list) or hasattr(value, "tolist"):
-        return ", ".join(str(item) for item in value)
-    return format_value(value, None)
-
-
-def _with_bars(texts: list[str], cells: list[Any]) -> list[str]:
-    numbers = [0.0 if is_missing(cell) else float(cell) for cell in cells]
-    largest = max(numbers, default=0.0)
-    digits = max(map(cell_len, texts), default=0)
-    return [
-        f"{text:>{digits}} {bar(number / largest if largest > 0 else 0.0, BAR_WIDTH)}"
-        for text, number in zip(texts, numbers, strict=True)
-    ]
+def _with_bars(column: Column) -> list[str]:
+    digits = max(map(cell_len, column.texts), default=0)
+    pairs = zip(column.texts, column.parts, strict=True)
+    return [f"{text:>{digits}} {bar(part, BAR_WIDTH)}" for text, part in pairs]
 
 
 def _fit(columns: list[_Shown], width: int) -> list[_Shown]:
