@@ -1,0 +1,88 @@
+"""Where a bundle goes: it is built beside its place and moved there whole."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from hlotrace import bundle
+from hlotrace.errors import CaptureError
+
+
+class Destination:
+    """The place of a bundle in the making.
+
+    Args:
+        path: where the bundle is to be.
+        force: a bundle that is there already is replaced, once the new one is whole.
+
+    Raises:
+        CaptureError: something is there that may not be replaced, or nothing can be written there.
+    """
+
+    def __init__(self, path: Path, *, force: bool) -> None:
+        self.path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100, resolve() would follow the last link
+        self.force = force
+        self._check()
+        self.staging = self._beside("partial")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.staging.mkdir()
+        except OSError as error:
+            raise CaptureError(
+                f"cannot write a bundle there: {error.strerror}", place=str(path), remedy="Give another place with -o."
+            ) from None
+
+    def commit(self) -> Path:
+        """Move the finished bundle into its place, and give that place.
+
+        Raises:
+            CaptureError: another capture has put one there meanwhile; the message says where this one was kept.
+        """
+        old = None
+        if self.force and self.path.exists():
+            self._check()
+            old = self._beside("old")
+            self.path.rename(old)
+        try:
+            self.staging.rename(self.path)
+        except OSError:
+            if old is not None:
+                old.rename(self.path)
+            kept = self._beside("kept", hidden=False)
+            self.staging.rename(kept)
+            raise CaptureError(
+                "something was put there while this capture ran", place=str(self.path), remedy=f"This bundle is {kept}."
+            ) from None
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+        return self.path
+
+    def discard(self) -> None:
+        """Remove what was staged, if it is still there."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.staging)
+
+    def _check(self) -> None:
+        if not self.path.exists() and not self.path.is_symlink():
+            return
+        place = str(self.path)
+        if self.path.is_dir() and not any(self.path.iterdir()):
+            return
+        if not (self.path / bundle.MANIFEST_NAME).is_file():
+            raise CaptureError(
+                "what is there is no bundle, and is left alone", place=place, remedy="Give another place with -o."
+            )
+        if not self.force:
+            raise CaptureError(
+                "there is a bundle already",
+                place=place,
+                remedy="Replace it with --force, or give another place with -o.",
+            )
+
+    def _beside(self, kind: str, *, hidden: bool = True) -> Path:
+        dot = "." if hidden else ""
+        return self.path.with_name(f"{dot}{self.path.name}.{secrets.token_hex(4)}.{kind}")
