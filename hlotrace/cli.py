@@ -135,6 +135,99 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str
     return draw(blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color())
 
 
+@app.command()
+def view(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH...", help="What `show` takes, one or several.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port on 127.0.0.1; 8050, or a free one, when not given.")
+    ] = None,
+    sample: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Open a sample that comes with hlotrace; repeatable.")
+    ] = None,
+) -> None:
+    """Open the app in this machine's browser; nothing leaves the machine."""
+    from hlotrace.sample_dumps import path_of
+
+    opened = [*(paths or []), *(str(path_of(name)) for name in sample or [])]
+    if not opened:
+        raise HlotraceError("nothing to view", remedy="Give a PATH, or --sample NAME.")
+    from hlotrace.load import load
+
+    tables = dict(zip(_distinct_names(opened), map(load, opened), strict=True))
+    from hlotrace.app.factory import create_app
+    from hlotrace.app.server import serve
+
+    serve(create_app(tables), port, announce=lambda url: print(f"{url}  (Ctrl-C ends it)", flush=True))
+
+
+def _distinct_names(paths: list[str]) -> list[str]:
+    """The last part of each path, with more of it in front where two end alike."""
+    parts = [[part for part in path.replace("\\", "/").split("/") if part] or [path] for path in paths]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
+
+
+@app.command()
+def capture(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL.py", help="Any script, run unchanged.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's own arguments, after --.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Where the bundle goes; NAME.hlotrace when not given."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TARGET",
+            help="Compile for a TPU that need not be here, such as v5e, v5e:2x2, v6e-8 or 2xv6e:4x4; repeatable.",
+        ),
+    ] = None,
+    entry: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Instead of MODEL.py: a function that returns (fn, args)."),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps in the profiler's trace; 0 makes no trace.")] = 3,
+    passes: Annotated[bool, typer.Option("--passes", help="Dump the module after every pass too.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="With --target: run on fake CPU devices as well.")] = False,
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Capture with this interpreter and its jax.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
+) -> None:
+    """Run a script and keep what XLA makes of every program it compiles."""
+    from hlotrace.capture.run import CaptureOptions, run_capture
+
+    words = list(arguments or [])
+    if entry is not None and model is not None:
+        words, model = [model, *words], None
+    options = CaptureOptions(
+        script=Path(model) if model is not None else None,
+        arguments=tuple(words),
+        entry=entry,
+        out=out,
+        targets=tuple(target or []),
+        steps=steps,
+        passes=passes,
+        run=run,
+        python=python,
+        force=force,
+    )
+    captured = run_capture(options)
+    count = len(captured.manifest.programs)
+    print(
+        f"hlotrace: {count} program{'s' if count != 1 else ''} in {captured.path}; next: hlotrace show {captured.path}",
+        file=sys.stderr,
+    )
+    raise typer.Exit(captured.exit_code)
+
+
 def _wants_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -169,8 +262,10 @@ def _usage_or_bug(error: Exception) -> int:
     usage = getattr(error, "format_message", None)
     if usage is not None:
         context = getattr(error, "ctx", None)
-        where = f" See: {context.command_path} --help" if context is not None else ""
-        return _say(f"{usage().rstrip('.')}.{where}", 2)
+        command = context.command_path if context is not None else "hlotrace"
+        own = " A script's own arguments come after --." if command.endswith("capture") else ""
+        where = f"{own} See: {command} --help"
+        return _say(f"{usage().rstrip('.?')}.{where}", 2)
     if isinstance(error, OSError):
         return _say(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "), 2)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "hlotrace" in frame.filename]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import ModuleType
@@ -98,6 +99,7 @@ class _Store:
         self._cache = Cache.of(source)
         self._built: Assembled | None = None
         self._read: dict[tuple[str, str | None], pa.Table] = {}
+        self._lock = threading.RLock()
         if not self._cache.exists and source.bundle_directory() is None:
             self._build()
 
@@ -118,9 +120,10 @@ class _Store:
         """A table of one module or of all; one without a column `module` is always whole."""
         if "module" not in ALL_TABLES[name].column_names:
             module = None
-        if (name, module) not in self._read:
-            self._read[name, module] = self._find(name, module)
-        return self._read[name, module]
+        with self._lock:
+            if (name, module) not in self._read:
+                self._read[name, module] = self._find(name, module)
+            return self._read[name, module]
 
     def _find(self, name: str, module: str | None) -> pa.Table:
         if self._built is None:
