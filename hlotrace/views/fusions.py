@@ -36,10 +36,7 @@ def build(tables: Tables, *, module: str | None, fusion: str | None, top: int) -
         return [*blocks, *_one(tables, row, groups, fusion), *problems_tail(tables)]
     if groups.empty:
         return [*blocks, Note("Nothing is fused in this module.", "missing"), *problems_tail(tables)]
-    frame = groups.assign(
-        members=groups["member_opcodes"].map(_joined), sources=groups["source_lines"].map(analysis.joined_sources)
-    )
-    blocks += [_figures(groups), _grid(frame, top), _treemap(groups)]
+    blocks += [figures_of(groups), fusions_grid(groups, top), treemap(groups)]
     first = str(groups["fusion"].iloc[0])
     next_command = command(tables, "fusions", module_option(tables, row), fusion=first)
     blocks.append(Note("One fusion with its members:", command=next_command))
@@ -50,7 +47,8 @@ def _joined(texts: object) -> str:
     return ", ".join(str(text) for text in texts) if texts is not None else ""  # type: ignore[attr-defined]
 
 
-def _figures(groups: pd.DataFrame) -> Figures:
+def figures_of(groups: pd.DataFrame) -> Figures:
+    """How many fusions there are, and what they save in one run."""
     return Figures(
         (
             Figure("fusions", len(groups), "count"),
@@ -72,7 +70,11 @@ def _total(column: pd.Series) -> int | None:
     return int(column.sum()) if column.notna().any() else None
 
 
-def _grid(frame: pd.DataFrame, top: int) -> Grid:
+def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
+    """The fusions, the costliest first; figures that are known of none are left out."""
+    frame = groups.assign(
+        members=groups["member_opcodes"].map(_joined), sources=groups["source_lines"].map(analysis.joined_sources)
+    )
     figures = (
         ShownColumn("operand_bytes", "bytes in", "bytes"),
         ShownColumn("output_bytes", "bytes out", "bytes"),
@@ -95,10 +97,33 @@ def _grid(frame: pd.DataFrame, top: int) -> Grid:
     return Grid("Fusions", cut(frame, top), columns, len(frame), note, "fusion")
 
 
-def _treemap(groups: pd.DataFrame) -> Treemap:
-    timed = bool(groups["cycles_total"].notna().any())
-    area = "cycles_total" if timed else "output_bytes"
-    shown = groups[groups[area].fillna(0) > 0].sort_values(area, ascending=False).head(MOST_TILES)
+AREAS = {
+    "time": ("the compiler's cycles", "cycles"),
+    "bytes": ("bytes in and out", "bytes"),
+    "count": ("instructions fused", "count"),
+}
+"""What the areas of the treemap may mean: words and unit. All count one run of the module."""
+
+
+def areas_of(groups: pd.DataFrame) -> dict[str, pd.Series]:
+    """The areas that are known for these fusions, by the names in AREAS."""
+    count = groups["execution_count"]
+    areas = {
+        "time": groups["cycles_total"],
+        "bytes": (groups["operand_bytes"] + groups["output_bytes"]) * count,
+        "count": groups["member_count"] * count,
+    }
+    return {name: values for name, values in areas.items() if (values.fillna(0) > 0).any()}
+
+
+def treemap(groups: pd.DataFrame, area: str | None = None) -> Treemap:
+    """The largest fusions as tiles; `area` is one of AREAS, the compiler's cycles where it gave any for None."""
+    areas = areas_of(groups)
+    chosen = area if area in areas else next(iter(areas), "count")
+    words, unit = AREAS[chosen]
+    values = areas.get(chosen, groups["member_count"]).fillna(0)
+    shown = groups[values > 0].assign(area=values).sort_values("area", ascending=False).head(MOST_TILES)
+    cut_off = f", the largest {MOST_TILES}" if int((values > 0).sum()) > MOST_TILES else ""
     hover = tuple(
         f"{members}\n{sources}"
         for members, sources in zip(
@@ -106,12 +131,13 @@ def _treemap(groups: pd.DataFrame) -> Treemap:
         )
     )
     return Treemap(
-        "Fusions by the compiler's cycles" if timed else "Fusions by bytes out",
+        f"Fusions by {words}{cut_off}",
         tuple(shown["fusion"]),
         tuple(shown["category"].fillna("unknown")),
-        tuple(float(value) for value in shown[area]),
-        "cycles" if timed else "bytes",
-        hover=hover,
+        tuple(float(value) for value in shown["area"]),
+        unit,
+        "compiler" if chosen == "time" else "predicted",
+        hover,
     )
 
 
@@ -122,17 +148,18 @@ def _one(tables: Tables, row: dict[str, Any], groups: pd.DataFrame, name: str) -
     fusion = records(found)[0]
     instructions = rows_of(tables, "instructions", str(row["module"]), analysis.MEMBER_COLUMNS)
     inside = analysis.members(instructions, fusion, row["final_stage"])
-    blocks: list[Block] = [Heading(f"{name}: {fusion['category']}"), _one_figures(fusion)]
+    blocks: list[Block] = [Heading(f"{name}: {fusion['category']}"), fusion_figures(fusion)]
     if len(inside.nodes) <= MOST_NODES:
-        blocks.append(_graph(name, inside))
+        blocks.append(members_graph(name, inside))
     else:
         blocks.append(Note(f"{len(inside.nodes)} members are too many for a graph; the table has them all."))
     if inside.frame is not None:
-        blocks.append(_members_grid(with_source(inside.frame)))
+        blocks.append(members_grid(with_source(inside.frame)))
     return blocks
 
 
-def _one_figures(fusion: dict[str, Any]) -> Figures:
+def fusion_figures(fusion: dict[str, Any]) -> Figures:
+    """What is known of one fusion."""
     return Figures(
         (
             Figure("kind", fusion["kind"]),
@@ -147,7 +174,8 @@ def _one_figures(fusion: dict[str, Any]) -> Figures:
     )
 
 
-def _graph(name: str, inside: analysis.Members) -> Graph:
+def members_graph(name: str, inside: analysis.Members) -> Graph:
+    """The members of a fusion with bytes on the edges."""
     nodes = {key: (_label(row, kind), kind) for key, (row, kind) in inside.nodes.items()}
     edges = tuple((start, end, format_bytes(size), memory) for start, end, size, memory in inside.edges)
     return Graph(f"Inside {name}", nodes, edges)
@@ -163,7 +191,8 @@ def _label(row: dict[str, Any], kind: str) -> str:
     return f"{row['opcode']}\n{shape}{source}"
 
 
-def _members_grid(frame: pd.DataFrame) -> Grid:
+def members_grid(frame: pd.DataFrame) -> Grid:
+    """The members of a fusion, in the order of the file."""
     columns = (
         ShownColumn("instruction", "member", emphasis="code"),
         ShownColumn("opcode", "opcode"),

@@ -39,12 +39,12 @@ def build(tables: Tables, *, module: str | None, memory_space: str | None, at: i
     buffers, timeline = rows_of(tables, "buffers", name), rows_of(tables, "memory_timeline", name)
     names = space_names(buffers, timeline)
     if not names:
-        return [*blocks, _totals(row, None, "memory"), missing(row), *problems_tail(tables)]
+        return [*blocks, totals(row, None, "memory"), missing(row), *problems_tail(tables)]
     space = chosen_space(names, memory_space)
     where = analysis.position(timeline, space, at)
     if where is None and at is not None:
         raise _outside(timeline, space, at)
-    blocks.append(_totals(row, where, names[space], space, buffers))
+    blocks.append(totals(row, where, names[space], space, buffers))
     if where is None:
         blocks += [missing(row), allocations_grid(buffers, space, top)]
         return [*blocks, *problems_tail(tables)]
@@ -99,14 +99,15 @@ def missing(row: dict[str, Any]) -> Note:
     return Note(text, "missing", "hlotrace capture MODEL.py")
 
 
-def _totals(
+def totals(
     row: dict[str, Any],
     where: analysis.Position | None,
     name: str,
     space: int = 0,
     buffers: pd.DataFrame | None = None,
 ) -> Figures:
-    items = list(_main_figures(row)) if space == 0 else []
+    """What is needed in all (for the main memory), allocated in a space, and alive at a position."""
+    items = list(main_figures(row)) if space == 0 else []
     if buffers is not None:
         allocations = buffers[buffers["memory_space"] == space].drop_duplicates("allocation")
         allocations = allocations[allocations["category"] != "thread_local"]
@@ -117,7 +118,8 @@ def _totals(
     return Figures(tuple(items))
 
 
-def _main_figures(row: dict[str, Any]) -> list[Figure]:
+def main_figures(row: dict[str, Any]) -> list[Figure]:
+    """Memory needed and its parts, those that are known."""
     needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
     figures = [Figure("memory needed", needed, "bytes", detail=fits(needed, capacity), capacity=capacity)]
     parts = (

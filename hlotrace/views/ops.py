@@ -45,9 +45,9 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     instructions = rows_of(tables, "instructions", name, INSTRUCTION_COLUMNS)
     computations = rows_of(tables, "computations", name)
     counts = op_counts.op_counts(instructions, computations, after=row["final_stage"], by=by, depth=depth)
-    blocks.append(_figures(tables, row, counts))
-    blocks += _missing(tables, row, instructions)
-    blocks += [_counts_grid(counts, by, top), *_bars(counts, by)]
+    blocks.append(figures_of(tables, row, counts))
+    blocks += missing(row, instructions)
+    blocks += [counts_grid(counts, by, top), *bars(counts, by)]
     launched = costs.launches(instructions, row["final_stage"])
     if len(launched):
         blocks.append(launches_grid(launched, top))
@@ -58,7 +58,8 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     return [*blocks, *problems_tail(tables)]
 
 
-def _figures(tables: Tables, row: dict[str, Any], counts: pd.DataFrame) -> Figures:
+def figures_of(tables: Tables, row: dict[str, Any], counts: pd.DataFrame) -> Figures:
+    """Ops, launches and fusions of a module, each beside what it was before optimisation."""
     fusions = len(rows_of(tables, "fusions", str(row["module"])))
     before, after = (counts[name].sum(min_count=1) for name in ("before", "after"))
     return Figures(
@@ -78,7 +79,8 @@ def _before(value: int | None) -> str:
     return "" if value is None else f"{value:,} before optimisation"
 
 
-def _missing(tables: Tables, row: dict[str, Any], instructions: pd.DataFrame) -> list[Block]:
+def missing(row: dict[str, Any], instructions: pd.DataFrame) -> list[Block]:
+    """What cannot be compared because a stage is not there, and what would bring it."""
     stages = row["stages"] or []
     if op_counts.BEFORE not in stages:
         text = "The program before optimisation is not among the files, so nothing stands beside the counts after it."
@@ -89,7 +91,8 @@ def _missing(tables: Tables, row: dict[str, Any], instructions: pd.DataFrame) ->
     return []
 
 
-def _counts_grid(counts: pd.DataFrame, by: str, top: int) -> Grid:
+def counts_grid(counts: pd.DataFrame, by: str, top: int) -> Grid:
+    """Counts in groups, before and after optimisation side by side."""
     columns = [
         ShownColumn(by, GROUP_LABELS[by], emphasis="path" if by in ("source", "scope") else "plain"),
         ShownColumn("before", "before", "count"),
@@ -109,7 +112,8 @@ def _selects(by: str) -> Any:
     return "source" if by == "source" else ""
 
 
-def _bars(counts: pd.DataFrame, by: str) -> list[Block]:
+def bars(counts: pd.DataFrame, by: str) -> list[Block]:
+    """The largest groups as bars; nothing where there is nothing to count."""
     shown = counts.head(MOST_BARS)
     series = {
         name: tuple(float(value) for value in shown[name].fillna(0))

@@ -54,9 +54,9 @@ class Subject:
 def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     """The headline of one module, with the command for each detail."""
     row, blocks = opening(tables, module, QUESTION)
-    subject = _subject(tables, row)
+    subject = subject_of(tables, row)
     option = module_option(tables, row)
-    blocks += [*_what(subject), *_failure(subject), headline(subject), *_no_time(subject)]
+    blocks += [*what(subject), *failure_notes(subject), headline(subject), *no_time(subject)]
     blocks += finding_notes(subject)
     if len(subject.launched):
         blocks += [ops.launches_grid(subject.launched, top), Note("All ops:", command=command(tables, "ops", option))]
@@ -72,7 +72,8 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     return [*blocks, *problems_tail(tables)]
 
 
-def _subject(tables: Tables, row: dict[str, Any]) -> Subject:
+def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
+    """What is needed to summarise the module of a row of `modules`."""
     name = str(row["module"])
     launched = costs.launches(rows_of(tables, "instructions", name, costs.COLUMNS), row["final_stage"])
     timeline = rows_of(tables, "memory_timeline", name)
@@ -89,7 +90,8 @@ def _program(manifest: Manifest | None, module: str) -> Program | None:
     return next((program for program in programs if program.module == module), None)
 
 
-def _what(subject: Subject) -> list[Block]:
+def what(subject: Subject) -> list[Block]:
+    """What was compiled, for what, with which versions."""
     manifest, program, row = subject.tables.manifest, subject.program, subject.row
     words = [
         f"XLA's program {row['name']} for {row['device_kind'] or row['target'] or row['platform'] or 'an unknown device'}"
@@ -108,7 +110,7 @@ def _what(subject: Subject) -> list[Block]:
     return [Note(f"{', '.join(words)}; {captured}."), *(partial if manifest.status == "partial" else [])]
 
 
-def _failure(subject: Subject) -> list[Block]:
+def failure_notes(subject: Subject) -> list[Block]:
     """A compile that gave no executable: how much was needed, how much there is, and what holds it."""
     failure = subject.program.failure if subject.program else None
     if failure is None:
@@ -182,7 +184,8 @@ def _floor_detail(floor: costs.Floor) -> str:
     return f"bound by {floor.bound_by}, {limit}{beside}"
 
 
-def _no_time(subject: Subject) -> list[Block]:
+def no_time(subject: Subject) -> list[Block]:
+    """Why no time is known, and the command that would bring one; nothing where one is."""
     row = subject.row
     if costs.estimated_ns(row, costs.chip_of(row)) is not None:
         return []
