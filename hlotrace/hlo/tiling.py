@@ -6,6 +6,8 @@ rounds those dimensions up; a tile after it cuts the one before and rounds only 
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,14 +55,6 @@ _TILED_SIZES_HEADER = 1024
 """Measured on TPU v2 to 7x, whose layouts may write it as `M(1024)`."""
 
 
-def element_count(dims: Sequence[int]) -> int:
-    """The product of the dimensions; 1 for a scalar."""
-    count = 1
-    for size in dims:
-        count *= size
-    return count
-
-
 def allocated_bytes(shape: Shape) -> int | None:
     """Bytes that a value of `shape` takes in memory, tile padding included, a tuple's elements summed.
 
@@ -75,8 +69,8 @@ def allocated_bytes(shape: Shape) -> int | None:
     if bits is None or -1 in shape.dims:
         return None
     if layout is None:
-        return (element_count(shape.dims) * bits + 7) // 8 + _sizes_header(shape)
-    count = padded_element_count(shape.dims, layout)
+        return (prod(shape.dims) * bits + 7) // 8 + _sizes_header(shape)
+    count = padded_prod(shape.dims, layout)
     if layout.tail_alignment > 1:
         count = -(-count // layout.tail_alignment) * layout.tail_alignment
     return (count * bits + 7) // 8 + _sizes_header(shape)
@@ -89,32 +83,48 @@ def logical_bytes(shape: Shape) -> int | None:
     bits = ELEMENT_BITS.get(shape.dtype)
     if bits is None or -1 in shape.dims:
         return None
-    return (element_count(shape.dims) * bits + 7) // 8
+    return (prod(shape.dims) * bits + 7) // 8
 
 
-def padded_element_count(dims: Sequence[int], layout: Layout) -> int:
+def padded_prod(dims: Sequence[int], layout: Layout) -> int:
     """How many elements an array of `dims` takes once every tile of `layout` is filled."""
-    if not layout.tiles:
-        return element_count(dims)
+    tiles = layout.tiles
+    if not tiles:
+        return prod(dims)
     physical = [dims[number] for number in reversed(layout.minor_to_major)]
-    for tile in layout.tiles:
-        physical = _cut(physical, tile)
-    return element_count(physical)
+    return prod(_cut(physical, tiles[0])[: -_sizes(tiles[0])]) * _filled_tile(tiles)
+
+
+@lru_cache
+def _filled_tile(tiles: tuple[tuple[int, ...], ...]) -> int:
+    """Elements of the first tile once those inside it are filled."""
+    inside = [step for step in tiles[0] if step >= 0]
+    for tile in tiles[1:]:
+        inside = _cut(inside, tile)
+    return prod(inside)
+
+
+def _sizes(tile: tuple[int, ...]) -> int:
+    return len(tile) - tile.count(-1)
 
 
 def _cut(physical: list[int], tile: tuple[int, ...]) -> list[int]:
-    """Cut the most minor dimensions of `physical` (major to minor) into `tile`: outer counts, then the tile."""
-    physical = [1] * (len(tile) - len(physical)) + physical
-    outer, rest = physical[: len(physical) - len(tile)], physical[len(physical) - len(tile) :]
-    counts, sizes, combined = [], [], 1
-    for size, step in zip(rest, tile, strict=True):
+    """Cut the most minor dimensions of `physical` (major to minor) into `tile`: outer counts, then the tile.
+
+    A -1 in the tile joins its dimension to the next one.
+    """
+    split = len(physical) - len(tile)
+    if split < 0:
+        physical, split = [1] * -split + physical, 0
+    cut, joined = physical[:split], 1
+    for size, step in zip(physical[split:], tile, strict=True):
         if step < 0:
-            combined *= size
-            continue
-        counts.append(-(-combined * size // step))
-        sizes.append(step)
-        combined = 1
-    return outer + counts + sizes
+            joined *= size
+        else:
+            cut.append(-(-joined * size // step))
+            joined = 1
+    cut.extend(step for step in tile if step >= 0)
+    return cut
 
 
 def element_bits(dtype: str, layout: Layout | None) -> int | None:
