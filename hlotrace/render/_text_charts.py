@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 AREA_HEIGHT = 4
+AREA_WIDTH = 80
 TREEMAP_GROUPS = 8
 TREEMAP_ITEMS = 4
 
@@ -68,7 +69,7 @@ def draw_area(block: StackedArea, width: int) -> RenderableType:
         return Group(_title(block.title, ""), Text("nothing to show", style="dim"))
     largest = max(totals)
     label = format_value(largest, block.unit)
-    columns = max(10, min(width - len(label) - 1, len(totals), 80))
+    columns = max(10, min(width - len(label) - 1, AREA_WIDTH))
     binned = _binned(totals, columns)
     parts: list[RenderableType] = [_title(block.title, "")]
     for row in range(AREA_HEIGHT - 1, -1, -1):
@@ -83,7 +84,7 @@ def draw_area(block: StackedArea, width: int) -> RenderableType:
 
 def _binned(values: list[float], columns: int) -> list[float]:
     """The largest of each of `columns` equal stretches: a peak is never smoothed away."""
-    edges = [round(column * len(values) / columns) for column in range(columns + 1)]
+    edges = [column * len(values) // columns for column in range(columns + 1)]
     return [max(values[left : max(right, left + 1)]) for left, right in pairwise(edges)]
 
 
