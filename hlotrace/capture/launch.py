@@ -1,0 +1,168 @@
+"""Runs a script in this process as Python would, with the capture's hooks in place once it imports JAX."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from hlotrace.capture.session import Session, compiler_environment
+from hlotrace.capture.spec import CaptureSpec, Event
+from hlotrace.errors import HlotraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_OURS = str(Path(__file__).parent) + os.sep
+
+
+def main(spec: CaptureSpec) -> int:
+    """Run what the spec names; gives the exit code."""
+    session = Session(spec, environment=compiler_environment())
+    atexit.register(_close, session)
+    when_jax_is_imported(lambda: _install(session))
+    os.chdir(spec.cwd)
+    return run_script(session)
+
+
+def _install(session: Session) -> None:
+    from hlotrace.capture.install import install
+
+    try:
+        install(session)
+    except HlotraceError as error:
+        session.error = str(error)
+        session.say(Event("error", detail=str(error)))
+        session.write(now=True)
+        print(f"hlotrace: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
+
+
+def _close(session: Session) -> None:
+    """Registered before the script's own `atexit` functions, so it runs after them."""
+    session.write(now=True)
+
+
+def when_jax_is_imported(then: Callable[[], None]) -> None:
+    """Call `then` as soon as the `jax` package is there, now or when the script imports it."""
+    if "jax" in sys.modules:
+        then()
+    else:
+        sys.meta_path.insert(0, _JaxFinder(then))
+
+
+class _JaxFinder(importlib.abc.MetaPathFinder):
+    """Finds `jax` as the other finders do, and hears when it has been executed."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != "jax":
+            return None
+        sys.meta_path.remove(self)
+        found = importlib.util.find_spec("jax")
+        if found is not None and found.loader is not None:
+            found.loader = _Loader(found.loader, self._then)
+        return found
+
+
+class _Loader(importlib.abc.Loader):
+    """The real loader, and then the call."""
+
+    def __init__(self, real: Any, then: Callable[[], None]) -> None:
+        self._real = real
+        self._then = then
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        created: ModuleType | None = self._real.create_module(spec)
+        return created
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._real
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._real
+        self._real.exec_module(module)
+        self._then()
+
+
+def run_script(session: Session) -> int:
+    """Execute the script as `__main__`; its exceptions print as its own, and give 1."""
+    spec = session.spec
+    assert spec.script is not None
+    sys.argv = [spec.script, *spec.argv]
+    path = os.path.abspath(spec.script)  # noqa: PTH100 (Python sets __file__ so, symbolic links kept)
+    if not sys.flags.safe_path:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(path)))  # noqa: PTH120
+    module = ModuleType("__main__")
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    module.__dict__.update(
+        __file__=path, __builtins__=builtins, __loader__=loader, __package__=None, __spec__=None, __cached__=None
+    )
+    sys.modules["__main__"] = module
+    try:
+        with io.open_code(path) as file:
+            source = file.read()
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+        session.finished, session.exit_code = True, 0
+    except SystemExit as leaving:
+        session.finished, session.exit_code = True, _exit_code(leaving)
+        raise
+    except KeyboardInterrupt as error:
+        session.exit_code = 130
+        raise error.with_traceback(without_our_frames(error.__traceback__)) from None
+    except BaseException as error:
+        session.finished, session.exit_code = True, 1
+        session.script_error = "".join(traceback.format_exception_only(error)).strip().rpartition("\n")[2]
+        _print_as_python_would(error)
+    return session.exit_code
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    if leaving.code is None:
+        return 0
+    return leaving.code if isinstance(leaving.code, int) else 1
+
+
+def _print_as_python_would(error: BaseException) -> None:
+    clean(error)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def clean(error: BaseException) -> None:
+    """Take our frames out of an exception's tracebacks, its causes' too."""
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        link = todo.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        link.__traceback__ = without_our_frames(link.__traceback__)
+        todo += [link.__cause__, link.__context__]
+
+
+def without_our_frames(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of this package."""
+    kept = []
+    while frames is not None:
+        if not frames.tb_frame.f_code.co_filename.startswith(_OURS):
+            kept.append(frames)
+        frames = frames.tb_next
+    result = None
+    for frame in reversed(kept):
+        frame.tb_next = result
+        result = frame
+    return result

@@ -1,0 +1,173 @@
+"""Who wrote a function: the user, or a library whose helpers are noise around the user's programs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import linecache
+import os
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIBRARIES = frozenset(
+    {
+        "jax", "jaxlib", "jax_plugins", "flax", "optax", "equinox", "chex", "orbax", "haiku", "jmp", "einops", "distrax",
+        "rlax", "lineax", "optimistix", "quax", "jaxtyping", "beartype", "numpy", "scipy", "ml_dtypes", "hlotrace",
+        "treescope", "tensorstore", "clu", "grain", "tensorflow", "tensorflow_probability", "torch", "torchax", "qwix",
+    }
+)  # fmt: skip
+"""Packages whose own functions are helpers. Code of any other package (MaxText, axlearn, ...) is someone's model."""
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
+_MAX_WRAPPERS = 32
+_MAX_EQUATIONS = 200
+_WRAPPED_IN = ("__wrapped__", "func", "f", "fun", "fn", "_fun", "_f", "_fn")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Where a function was written.
+
+    Attributes:
+        function: its qualified name.
+        place: `file:line` of its `def` or `lambda`.
+    """
+
+    function: str
+    place: str | None
+
+
+@functools.cache
+def _standard_library() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple({paths[key] + os.sep for key in ("stdlib", "platstdlib")})
+
+
+@functools.cache
+def is_library(filename: str) -> bool:
+    """Whether a source file belongs to Python, or to a package whose functions are helpers."""
+    if filename.startswith("<frozen"):
+        return True
+    parts = Path(filename).parts
+    for index in range(len(parts) - 1, -1, -1):
+        if parts[index] in ("site-packages", "dist-packages"):
+            return index + 1 < len(parts) and parts[index + 1].removesuffix(".py") in LIBRARIES
+    return filename.startswith(_standard_library()) or filename.startswith(_OURS)
+
+
+def unwrap(function: Any) -> Any:
+    """The innermost function below partial applications, decorators, bound methods and callable objects."""
+    for _ in range(_MAX_WRAPPERS):
+        inner = _one_layer_in(function)
+        if inner is None or inner is function:
+            break
+        function = inner
+    return function
+
+
+def _one_layer_in(function: Any) -> Any:
+    if isinstance(function, functools.partial):
+        return function.func
+    if inspect.ismethod(function):
+        return function.__func__
+    wrapped = inspect.getattr_static(function, "__wrapped__", None)
+    if wrapped is not None and not isinstance(wrapped, property):
+        return wrapped
+    if isinstance(function, type):
+        return None
+    if not hasattr(function, "__code__"):
+        for name in _WRAPPED_IN:
+            inner = getattr(function, name, None)
+            if callable(inner):
+                return inner
+        call = getattr(type(function), "__call__", None)
+        return call if hasattr(call, "__code__") else None
+    return None
+
+
+def of_function(function: Any) -> Definition | None:
+    """The definition of a user's function, or None when it is a library's."""
+    inner = unwrap(function)
+    code = getattr(inner, "__code__", None)
+    if not isinstance(code, CodeType) or is_library(code.co_filename):
+        return None
+    return Definition(inner.__qualname__, _definition(code).place)
+
+
+def of_traced(jaxpr: Any) -> Definition | None:
+    """The user's function that a library's ran while `jaxpr` was traced, or None when it ran none.
+
+    A traceback's outermost frame must be the library's: while a gradient is built, JAX gives a helper's equations the
+    traceback of the user's line that they belong to.
+    """
+    for equation in itertools.islice(_equations(jaxpr), _MAX_EQUATIONS):
+        codes = _codes(equation)
+        if codes and is_library(codes[-1].co_filename) and (code := _outermost_user_code(codes)):
+            return _definition(code)
+    return None
+
+
+def of_body(jaxpr: Any) -> Definition | None:
+    """The user's function inside a single primitive that JAX runs by itself, such as a scan's body."""
+    outer = getattr(jaxpr, "jaxpr", jaxpr).eqns
+    inner = itertools.chain.from_iterable(_inner_equations(equation) for equation in outer)
+    for equation in itertools.islice(inner, _MAX_EQUATIONS):
+        code = _outermost_user_code(_codes(equation))
+        if code is not None:
+            return _definition(code)
+    return None
+
+
+def of_name(name: str, source: str) -> Definition | None:
+    """From JAX's text `f at FILE:LINE`, where there is no function to look at."""
+    filename, _, line = source.partition(" at ")[2].rpartition(":")
+    if not filename or not line.isdigit() or is_library(filename):
+        return None
+    return Definition(name, _place(filename, int(line), name))
+
+
+def _definition(code: CodeType) -> Definition:
+    return Definition(code.co_qualname, _place(code.co_filename, code.co_firstlineno, code.co_name))
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        yield from _inner_equations(equation)
+
+
+def _inner_equations(equation: Any) -> Iterator[Any]:
+    for value in equation.params.values():
+        for inner in value if isinstance(value, tuple | list) else (value,):
+            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                yield from _equations(inner)
+
+
+def _codes(equation: Any) -> list[CodeType]:
+    """Of the frames in which an equation was traced, the innermost first, the traced function's last."""
+    traceback = getattr(equation.source_info, "traceback", None)
+    codes = list(traceback.raw_frames()[0]) if traceback is not None else []
+    return list(itertools.takewhile(lambda code: not code.co_name.startswith("trace_to_jaxpr"), codes))
+
+
+def _outermost_user_code(codes: list[CodeType]) -> CodeType | None:
+    users = (code for code in reversed(codes) if code.co_name != "<module>" and not is_library(code.co_filename))
+    return next(users, None)
+
+
+def _place(filename: str, first: int, name: str) -> str:
+    """`file:line` of the `def`: a code object's first line is that of its first decorator."""
+    for line in range(first, first + 50):
+        text = linecache.getline(filename, line).lstrip()
+        if text.startswith(("def ", "async def ")) and name in text:
+            return f"{filename}:{line}"
+        if not text:
+            break
+    return f"{filename}:{first}"

@@ -1,0 +1,187 @@
+"""The places inside JAX that a capture takes hold of, one small function each.
+
+None of them is public, so each is looked up by name and checked for the parameters that are used before anything runs:
+a JAX that lacks one is told by its name. Known to hold in JAX 0.10 and 0.12.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import time
+from typing import TYPE_CHECKING, Any
+
+from hlotrace.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Seams:
+    """The replaced attributes of JAX's modules, put back by `restore`."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any]] = []
+
+    def replace(self, module: str, attribute: str, wrap: Callable[[Any], Any], *needs: str) -> None:
+        """Put `wrap(original)` in the place of `module.attribute`, whose parameters must include `needs`.
+
+        A dotted attribute names a class's method.
+
+        Raises:
+            CaptureError: this JAX has no such place, or it takes other parameters.
+        """
+        owner, name, original = self._find(module, attribute)
+        missing = [need for need in needs if need not in _parameters(original)]
+        if missing:
+            raise _not_there(f"{module}.{attribute} without {', '.join(missing)}")
+        replacement = wrap(original)
+        if replacement is original:
+            return
+        if callable(original):
+            replacement = _named_like(original, replacement)
+        self._replaced.append((owner, name, original))
+        setattr(owner, name, replacement)
+
+    def restore(self) -> None:
+        """Put every original back, the last replaced first."""
+        while self._replaced:
+            owner, name, original = self._replaced.pop()
+            setattr(owner, name, original)
+
+    @staticmethod
+    def _find(module: str, attribute: str) -> tuple[Any, str, Any]:
+        try:
+            owner: Any = importlib.import_module(module)
+            *path, name = attribute.split(".")
+            for step in path:
+                owner = getattr(owner, step)
+            return owner, name, inspect.getattr_static(owner, name) if path else getattr(owner, name)
+        except (ImportError, AttributeError):
+            raise _not_there(f"{module}.{attribute}") from None
+
+
+def _parameters(function: Any) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _named_like(original: Any, replacement: Any) -> Any:
+    try:
+        return functools.update_wrapper(replacement, original)
+    except (AttributeError, TypeError):
+        return replacement
+
+
+def _not_there(what: str) -> CaptureError:
+    import jax
+
+    return CaptureError(
+        f"expected to find {what} in jax {jax.__version__}, where a capture hears of compiles",
+        place=str(getattr(jax, "__file__", "jax")),
+        remedy="Upgrade hlotrace, or capture with jax 0.10 or 0.12 (--python EXE picks another environment).",
+    )
+
+
+def on_traced(seams: Seams, heard: Callable[[Any, Any, tuple[Any, ...], dict[str, Any], Any, int], None]) -> None:
+    """`heard(function, jit_info, args, kwargs, jit_params, nanoseconds)` after a function's arguments were resolved."""
+
+    def wrap(original: Any) -> Any:
+        def infer_params(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
+            start = time.perf_counter_ns()
+            result = original(fun, info, args, kwargs)
+            heard(fun, info, args, kwargs, result[0], time.perf_counter_ns() - start)
+            return result
+
+        return infer_params
+
+    seams.replace("jax._src.pjit", "_infer_params", wrap, "fun", "args", "kwargs")
+
+
+def around_lowering(seams: Seams, lower: Callable[..., Any]) -> None:
+    """`lower(original, argument_types, **parameters)` in the place of a program's lowering; gives a MeshComputation."""
+
+    def wrap(original: Any) -> Any:
+        def resolve_and_lower(args: Any, **parameters: Any) -> Any:
+            return lower(original, args, **parameters)
+
+        return resolve_and_lower
+
+    needs = ("args", "jaxpr", "in_shardings", "out_shardings", "donated_invars", "ctx_mesh", "name")
+    seams.replace("jax._src.pjit", "_resolve_and_lower", wrap, *needs, "lowering_platforms", "compiler_options_kvs")
+
+
+def around_compile(seams: Seams, compile_: Callable[..., Any]) -> None:
+    """`compile_(original, computation, **options)` in the place of `MeshComputation.compile`."""
+
+    def wrap(original: Any) -> Any:
+        def compile(self: Any, compiler_options: Any = None, *, device_assignment: Any = None) -> Any:  # noqa: A001
+            return compile_(original, self, compiler_options=compiler_options, device_assignment=device_assignment)
+
+        return compile
+
+    place = "jax._src.interpreters.pxla"
+    seams.replace(place, "MeshComputation.compile", wrap, "compiler_options", "device_assignment")
+
+
+def around_backend_compile(seams: Seams, compile_: Callable[..., Any]) -> None:
+    """`compile_(original, backend, module, devices, options, callbacks, executable_devices)`: below JAX's caches."""
+
+    def wrap(original: Any) -> Any:
+        def compile_or_get_cached(
+            backend: Any, computation: Any, devices: Any, options: Any, callbacks: Any, executable_devices: Any,
+            *rest: Any, **more: Any,
+        ) -> Any:  # fmt: skip
+            arguments = (backend, computation, devices, options, callbacks, executable_devices)
+            return compile_(functools.partial(original, *arguments, *rest, **more), *arguments)
+
+        return compile_or_get_cached
+
+    needs = ("backend", "computation", "devices", "compile_options", "host_callbacks", "executable_devices")
+    seams.replace("jax._src.compiler", "compile_or_get_cached", wrap, *needs)
+
+
+def around_device_assignment(seams: Seams, assign: Callable[[Any], Any]) -> None:
+    """`assign((backend, devices, count))` gives the devices that a lowering is really for."""
+
+    def wrap(original: Any) -> Any:
+        def get_and_check_device_assignment(*args: Any, **kwargs: Any) -> Any:
+            return assign(original(*args, **kwargs))
+
+        return get_and_check_device_assignment
+
+    seams.replace("jax._src.interpreters.pxla", "_get_and_check_device_assignment", wrap, "shardings")
+
+
+def around_calls(seams: Seams, call: Callable[..., Any]) -> None:
+    """`call(original, *args, **parameters)` around the compile and run of a called program; AOT users do not pass it."""
+    seams.replace(
+        "jax._src.pjit",
+        "_pjit_call_impl_python",
+        lambda original: lambda *args, **parameters: call(original, *args, **parameters),
+        "args",
+    )
+
+
+def set_cpu_device_count(seams: Seams, count: int, wanted: Callable[[int | None], None]) -> None:
+    """The CPU client has `count` devices, whatever the flags say; `wanted` hears what JAX's option asked for."""
+
+    def wrap(original: Any) -> Any:
+        def make_cpu_client(*args: Any, **kwargs: Any) -> Any:
+            wanted(kwargs.get("num_devices"))
+            return original(*args, **{**kwargs, "num_devices": count})
+
+        return make_cpu_client
+
+    seams.replace("jaxlib.xla_client", "make_cpu_client", wrap)
+
+
+def forget_lowerings() -> None:
+    """Empty the cache of lowered programs, whose keys do not hold the device."""
+    import jax._src.pjit
+
+    cached: Any = jax._src.pjit._pjit_lower
+    cached.cache_clear()
