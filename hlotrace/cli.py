@@ -136,6 +136,23 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str
 
 
 @app.command()
+def report(
+    path: PathArgument,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE", help="Where it goes; .html or .md says which kind.")
+    ] = Path("report.html"),
+    module: Annotated[str | None, typer.Option(help="One module only; the largest few when not given.")] = None,
+    redact: Annotated[bool, typer.Option(help="Leave out home directories, user and host names.")] = True,
+) -> None:
+    """Write everything into one file that opens without a network: HTML, or Markdown for an issue."""
+    from hlotrace.load import load
+    from hlotrace.render.report import write_report
+
+    write_report(load(path), out, module=module, redact=redact)
+    print(out)
+
+
+@app.command()
 def view(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="PATH...", help="What `show` takes, one or several.")

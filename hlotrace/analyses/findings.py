@@ -73,7 +73,7 @@ def _memory(alive: pd.DataFrame | None) -> Iterator[Finding]:
     padding = int(alive.loc[alive["counted_bytes"] > 0, "padding_bytes"].sum())
     if padding >= PADDED * total:
         yield Finding(
-            f"Tile padding takes {format_bytes(padding)} of what is alive at the peak ({format_percent(padding / total)}).",
+            f"Tile padding takes {format_bytes(padding)} at the peak, {format_percent(padding / total)} of it all.",
             padding / total,
             "memory",
         )

@@ -48,7 +48,7 @@ def _values(grid: Grid, name: str) -> list[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) or type(value).__name__ == "NAType") and is_missing(value)
+    return value is None or (not hasattr(value, "__len__") and is_missing(value))
 
 
 def _column(shown: ShownColumn, values: list[Any]) -> Column:

@@ -12,6 +12,8 @@ from hlotrace.views.blocks import Bars, Block, Figure, Figures, Graph, Grid, Hea
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hlotrace.render.report import Report
+
 LONG = 12
 """Tables of more rows are folded."""
 ROWS_OF_A_CHART = 10
@@ -22,6 +24,16 @@ _MARKS = {"info": "", "finding": "**Finding.** ", "warning": "**Warning.** ", "m
 def render(blocks: Iterable[Block], level: int = 2) -> str:
     """The blocks as Markdown; headings begin at `level`."""
     return "\n\n".join(part for block in blocks for part in _draw(block, level)) + "\n"
+
+
+def render_report(report: Report) -> str:
+    """A whole report as Markdown."""
+    parts = [f"# {escape(report.title)}\n\n{escape(report.subtitle)}\n"]
+    for section in report.sections:
+        parts.append(f"{'#' * (section.level + 1)} {escape(section.title)}\n\n*{escape(section.question)}*\n")
+        if section.blocks:
+            parts.append(render(section.blocks, section.level + 2))
+    return "\n".join(parts)
 
 
 def _draw(block: Block, level: int) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 jit_layer on v5e:2x2
 fusions 17   launches saved 61   bytes kept out of memory 312.00 MiB
-fusion      kind     category  members                 in (MiB)  out (MiB)  kept out (MiB)  launches saved  cycles (k)  source
-fusion.12   kOutput  matmul    convolution, add x2        24.00       8.00           16.00               2      362.10  layer.py:20,21
+fusion     kind     category  members              in (MiB)  out (MiB)  kept out  saved  cycles (k)  source
+fusion.12  kOutput  matmul    convolution, add x2     24.00       8.00     16.00      2      362.10  layer.py:20,21
 """
 
 from __future__ import annotations

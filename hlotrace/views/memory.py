@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import alive as analysis
 from hlotrace.errors import HlotraceError, unknown_name
-from hlotrace.units import format_bytes, format_percent
+from hlotrace.units import format_bytes
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, ShownColumn, StackedArea
 from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
@@ -139,7 +139,8 @@ def _temporaries(row: dict[str, Any]) -> str:
         return ""
     if ours == theirs:
         return "as the compiler says"
-    return f"the compiler says {format_bytes(theirs)}, {format_bytes(abs(ours - theirs))} {'less' if theirs < ours else 'more'}"
+    difference = f"{format_bytes(abs(ours - theirs))} {'less' if theirs < ours else 'more'}"
+    return f"the compiler says {format_bytes(theirs)}, {difference}"
 
 
 def fits(needed: int | None, capacity: int | None) -> str:
@@ -147,8 +148,8 @@ def fits(needed: int | None, capacity: int | None) -> str:
     if needed is None or capacity is None:
         return ""
     if needed > capacity:
-        return f"does not fit: {format_bytes(needed - capacity)} too much for {format_bytes(capacity)}"
-    return f"fits: {format_percent(needed / capacity)} of {format_bytes(capacity)}"
+        return f"does not fit: {format_bytes(needed - capacity)} too much"
+    return f"fits: {format_bytes(capacity - needed)} left"
 
 
 def timeline_area(timeline: pd.DataFrame, space: int, name: str, marked: int, capacity: int | None) -> StackedArea:

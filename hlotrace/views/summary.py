@@ -1,4 +1,4 @@
-"""What is this, does it fit, how long does it take, what costs most, and what to look at next?
+"""What is this, does it fit, how long does it take, and what costs most?
 
 jit_layer on v5e:2x2
 layer of layer.py:12, captured with jax 0.10.2, libtpu 0.0.42.1
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hlotrace.bundle import Manifest, Program
 
-QUESTION = "What is this, does it fit, how long does it take, what costs most, and what to look at next?"
+QUESTION = "What is this, does it fit, how long does it take, and what costs most?"
 
 TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
 
@@ -93,9 +93,8 @@ def _program(manifest: Manifest | None, module: str) -> Program | None:
 def what(subject: Subject) -> list[Block]:
     """What was compiled, for what, with which versions."""
     manifest, program, row = subject.tables.manifest, subject.program, subject.row
-    words = [
-        f"XLA's program {row['name']} for {row['device_kind'] or row['target'] or row['platform'] or 'an unknown device'}"
-    ]
+    device = row["device_kind"] or row["target"] or row["platform"] or "an unknown device"
+    words = [f"XLA's program {row['name']} for {device}"]
     if row["num_partitions"] and row["num_partitions"] > 1:
         words.append(f"{row['num_partitions']} partitions")
     if row["num_replicas"] and row["num_replicas"] > 1:
@@ -142,7 +141,6 @@ def headline(subject: Subject) -> Figures:
             *_time_figures(subject),
             Figure("launches", row["launches"], "count", detail=_before(row["launches_before"])),
             Figure("fusions", fusions, "count"),
-            Figure("FLOPs of one run", row["flops"], "flop", "predicted"),
             Figure("compile time", row["compile_ns"], "ns", "measured", _compile_detail(row)),
         )
     )
@@ -167,8 +165,8 @@ def _time_figures(subject: Subject) -> list[Figure]:
     if estimate is not None and chip is not None and chip.clock is not None:
         reach = costs.coverage(subject.launched)
         clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
-        detail = f"its cycles at {clock}; {format_percent(reach.share)} of the launches have an estimate"
-        figures.append(Figure("time of one run, the compiler's estimate", estimate, "ns", "compiler", detail))
+        detail = f"cycles at {clock}; {format_percent(reach.share)} of launches estimated"
+        figures.append(Figure("time of one run", estimate, "ns", "compiler", detail))
     if floor is not None:
         figures.append(Figure("roofline floor", floor.ns, "ns", "predicted", _floor_detail(floor)))
     return figures
@@ -176,12 +174,12 @@ def _time_figures(subject: Subject) -> list[Figure]:
 
 def _floor_detail(floor: costs.Floor) -> str:
     if floor.bound_by == "FLOPs" and floor.peak is not None:
-        limit = f"{format_count(floor.peak.value)}FLOP/s"
+        limit = f"FLOPs at {format_count(floor.peak.value)}FLOP/s"
     else:
-        limit = f"{floor.bandwidth.value / 1e9:,.0f} GB/s of HBM"
+        limit = f"HBM bytes at {floor.bandwidth.value / 1e9:,.0f} GB/s"
     other = floor.memory_ns if floor.bound_by == "FLOPs" else floor.compute_ns
     beside = "" if other is None else f"; {'HBM' if floor.bound_by == 'FLOPs' else 'FLOPs'} alone {format_ns(other)}"
-    return f"bound by {floor.bound_by}, {limit}{beside}"
+    return f"{limit}{beside}"
 
 
 def no_time(subject: Subject) -> list[Block]:
@@ -190,7 +188,8 @@ def no_time(subject: Subject) -> list[Block]:
     if costs.estimated_ns(row, costs.chip_of(row)) is not None:
         return []
     if row["platform"] != "tpu":
-        text = f"No time: the compiler for {row['platform'] or 'this platform'} gives no cycles. A TPU's does, with no TPU here:"
+        platform = (row["platform"] or "this platform").upper()
+        text = f"No time: the compiler for {platform} gives no cycles. The TPU's does, and needs no TPU:"
         return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target v5e")]
     text = "No time: the compiler's cycles stand in after_codegen, which is not among the files."
     return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target {row['target'] or 'v5e'}")]
