@@ -18,11 +18,12 @@ MAPPED = {"parsers": "hlotrace.parsers", "app": "hlotrace.app", "sample_dumps": 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
+    "native": set(),
     "tables": {"errors", "units"},
     "devices": {"errors", "units"},
-    "hlo": {"errors", "units", "tables", "devices"},
+    "hlo": {"errors", "units", "native", "tables", "devices"},
     "bundle": {"errors", "units", "tables", "devices"},
-    "parsers": {"errors", "units", "tables", "devices", "hlo", "bundle"},
+    "parsers": {"errors", "units", "native", "tables", "devices", "hlo", "bundle"},
     "capture": {"errors", "units", "devices", "bundle"},
     "sample_dumps": {"errors"},
 }
