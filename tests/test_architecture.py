@@ -51,7 +51,7 @@ def place_of(module: str) -> str:
     """`hlotrace.hlo.shape` gives `hlo`; private modules of the loader belong to it."""
     parts = module.split(".")
     place = parts[1] if len(parts) > 1 else ""
-    return "load" if place.startswith("_") and place != "__main__" else place
+    return "load" if place.startswith("_") and not place.startswith("__") else place
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
