@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlotrace import bundle
+from hlotrace.capture.offline import OfflineWatch
+from hlotrace.capture.spec import Event
+from hlotrace.capture.topology import Topology
 from hlotrace.capture.watch import Watch
 
 if TYPE_CHECKING:
@@ -19,10 +24,21 @@ def install(session: Session) -> Watch:
         CaptureError: this JAX lacks what a capture takes hold of.
     """
     _leave_no_frames()
-    watch = Watch(session)
+    watch = _watch(session)
     watch.install()
     session.describe_backend = backend_if_started
     return watch
+
+
+def _watch(session: Session) -> Watch:
+    target = session.spec.target
+    if target is None:
+        return Watch(session)
+    start = time.perf_counter()
+    session.say(Event("topology", target=target.target))
+    topology = Topology(target, session.staging / bundle.LOGS / "libtpu.log")
+    session.say(Event("topology", target=target.target, seconds=time.perf_counter() - start))
+    return OfflineWatch(session, topology)
 
 
 def backend_if_started() -> tuple[str, str, int] | None:

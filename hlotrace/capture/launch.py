@@ -10,13 +10,14 @@ import importlib.util
 import io
 import os
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from hlotrace import bundle
 from hlotrace.capture.session import Session, compiler_environment
 from hlotrace.capture.spec import CaptureSpec, Event
+from hlotrace.capture.topology import prepare_environment
 from hlotrace.errors import HlotraceError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _OURS = str(Path(__file__).parent) + os.sep
 def main(spec: CaptureSpec) -> int:
     """Run what the spec names; gives the exit code."""
     session = Session(spec, environment=compiler_environment())
+    if spec.target is not None:
+        prepare_environment(session.staging / bundle.LOGS)
     atexit.register(_close, session)
     when_jax_is_imported(lambda: _install(session))
     os.chdir(spec.cwd)
@@ -124,7 +127,7 @@ def run_script(session: Session) -> int:
         raise error.with_traceback(without_our_frames(error.__traceback__)) from None
     except BaseException as error:
         session.finished, session.exit_code = True, 1
-        session.script_error = "".join(traceback.format_exception_only(error)).strip().rpartition("\n")[2]
+        session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0].removesuffix(": ")
         _print_as_python_would(error)
     return session.exit_code
 

@@ -47,6 +47,7 @@ class Ticket:
     Attributes:
         argument_types: JAX's MetaTy of every argument, captured constants first.
         parameters: those of the lowering.
+        record: what the latest compile was kept as.
     """
 
     origin: Origin
@@ -54,12 +55,19 @@ class Ticket:
     parameters: dict[str, Any]
     lower_ns: int
     digest: bytes | None = None
+    record: Record | None = None
 
 
 class _Current(threading.local):
     ticket: Ticket | None = None
     record: Record | None = None
     backend_ns: int | None = None
+
+
+def ticket_of(computation: Any) -> Ticket | None:
+    """What a lowered program is known as; None when it was lowered before the hooks were in place."""
+    found: Ticket | None = getattr(computation, _MARK, None)
+    return found
 
 
 class Watch:
@@ -141,7 +149,7 @@ class Watch:
         start = time.perf_counter_ns()
         computation = original(args, **parameters)
         elapsed = time.perf_counter_ns() - start
-        if getattr(computation, _MARK, None) is None:
+        if ticket_of(computation) is None:
             setattr(computation, _MARK, Ticket(origin, tuple(args), parameters, elapsed))
         return computation
 
@@ -149,7 +157,7 @@ class Watch:
 
     def compile(self, original: Callable[..., Any], computation: Any, **options: Any) -> Any:
         """Compile, a program with its dumps into a folder of its own."""
-        ticket: Ticket | None = getattr(computation, _MARK, None)
+        ticket = ticket_of(computation)
         plain = all(value is None for value in options.values())
         if ticket is None or (plain and computation._executable is not None):
             return original(computation, **options)
@@ -188,6 +196,7 @@ class Watch:
         target: str,
         options: dict[str, Any],
     ) -> Any:
+        ticket.record = record
         first = record.compiles == 0
         record.compiles += 1
         self.session.say(Event("compile", record.module, target))
@@ -223,10 +232,10 @@ class Watch:
         original: Callable[[], Any],
         backend: Any,
         module: Any,
-        devices: Any,
+        devices: Any,  # noqa: ARG002
         options: Any,
         callbacks: Any,
-        list_: Any,
+        executable_devices: Any,
     ) -> Any:
         """The compiler itself: measured, and past JAX's persistent cache where dumps are wanted."""
         ticket, record = self.current.ticket, self.current.record
@@ -234,7 +243,7 @@ class Watch:
         if record is not None:
             from jax._src import compiler
 
-            executable = compiler.backend_compile_and_load(backend, module, list_, options, callbacks)
+            executable = compiler.backend_compile_and_load(backend, module, executable_devices, options, callbacks)
             self.current.backend_ns = time.perf_counter_ns() - start
             return executable
         executable = original()

@@ -6,6 +6,7 @@ XLA takes the buffers as immutable, and a program that would consume one copies 
 
 from __future__ import annotations
 
+import math
 import mmap
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +39,6 @@ _PAGES = _Pages()
 
 def host_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
     """A read-only numpy array of zeros over untouched pages."""
-    import math
-
     import numpy as np
 
     dtype = np.dtype(dtype)
@@ -70,3 +69,42 @@ def _plain_zeros(aval: Any, sharding: Any, *, committed: bool) -> Any:
     devices = list(sharding._addressable_device_assignment)
     shard = host_zeros(sharding.shard_shape(aval.shape), aval.dtype)
     return pxla.batched_device_put(aval, sharding, [shard] * len(devices), devices, committed)
+
+
+def bytes_of(aval: Any) -> int:
+    """Bytes of an array of the abstract value, without a layout's padding."""
+    from jax._src import core, dtypes
+
+    if not hasattr(aval, "shape"):
+        return 0
+    if dtypes.issubdtype(aval.dtype, dtypes.extended):
+        aval = core.physical_aval(aval)
+    return math.prod(size for size in aval.shape if isinstance(size, int)) * int(aval.dtype.itemsize)
+
+
+class ZeroCall:
+    """In the place of an executable's call: gives zeros of its outputs, the same arrays again and again.
+
+    Args:
+        avals, shardings: of all outputs.
+        mutated: for every output the argument that it replaces, or None; null when the program mutates nothing.
+    """
+
+    def __init__(self, avals: list[Any], shardings: list[Any], *, committed: bool, mutated: list[int | None] | None):
+        kept = mutated or [None] * len(avals)
+        self._outputs = [pair for pair, index in zip(zip(avals, shardings), kept, strict=True) if index is None]
+        self._committed = committed
+        self._arrays: list[Any] = []
+
+    def __call__(self, *_args: Any) -> list[Any]:
+        """The outputs; an array that was deleted meanwhile is made anew."""
+        if not self._arrays:
+            self._arrays = [self._make(index) for index in range(len(self._outputs))]
+        for index, array in enumerate(self._arrays):
+            if hasattr(array, "is_deleted") and array.is_deleted():
+                self._arrays[index] = self._make(index)
+        return list(self._arrays)
+
+    def _make(self, index: int) -> Any:
+        aval, sharding = self._outputs[index]
+        return zeros_like(aval, sharding, committed=self._committed)
