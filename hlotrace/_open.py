@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hlotrace._sniff import HEAD_BYTES, archive_kind
 from hlotrace.bundle import MANIFEST_NAME, PROGRAMS
-from hlotrace.errors import HlotraceError, nearest
+from hlotrace.errors import HlotraceError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -137,7 +138,7 @@ def _open_local(text: str, local: Path) -> Source:
 def _did_you_mean(local: Path) -> str:
     parent = local.parent
     names = [entry.name for entry in os.scandir(parent)] if parent.is_dir() and os.access(parent, os.R_OK) else []
-    close = nearest(local.name, names)
+    close = difflib.get_close_matches(local.name, names, n=3)
     return f"Nearest here: {', '.join(close)}." if close else ""
 
 

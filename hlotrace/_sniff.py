@@ -52,6 +52,8 @@ def archive_kind(head: bytes) -> str | None:
 
 def looks_like_hlo_text(head: bytes) -> bool:
     """Whether an `HloModule` line, or a computation that stands alone, is among the first bytes."""
+    if head.lstrip()[:1] in (b"<", b"{"):
+        return False
     if _HLO_HEADER.search(head):
         return True
     return b"\x00" not in head and _HLO_LINE.search(head) is not None

@@ -8,19 +8,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import traceback
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from hlotrace import __version__
+from hlotrace._console import guarded
 from hlotrace.errors import HlotraceError, unknown_name
+from hlotrace.units import format_bytes
 
 FORMATS = ("table", "json", "csv", "md")
-BUG_EXIT = 70
-INTERRUPTED_EXIT = 130
-BROKEN_PIPE_EXIT = 141
 PIPED_WIDTH = 100
 
 app = typer.Typer(
@@ -139,23 +137,25 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str
 def report(
     path: PathArgument,
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="FILE", help="Where it goes; .html or .md says which kind.")
+        Path, typer.Option("-o", "--out", metavar="FILE", help="The file to write: .html, or .md for an issue comment.")
     ] = Path("report.html"),
-    module: Annotated[str | None, typer.Option(help="One module only; the largest few when not given.")] = None,
-    redact: Annotated[bool, typer.Option(help="Leave out home directories, user and host names.")] = True,
+    module: Annotated[str | None, typer.Option(help="One module; the largest few when not given.")] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact/--no-redact", help="Take home directories, user and host names out.")
+    ] = True,
 ) -> None:
     """Write everything into one file that opens without a network: HTML, or Markdown for an issue."""
     from hlotrace.load import load
     from hlotrace.render.report import write_report
 
     write_report(load(path), out, module=module, redact=redact)
-    print(out)
+    _write(f"{out}  {format_bytes(out.stat().st_size)}\n")
 
 
 @app.command()
 def view(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH...", help="What `show` takes, one or several.")
+        list[str] | None, typer.Argument(metavar="PATH", help="What `show` takes, one or several.")
     ] = None,
     port: Annotated[
         int | None, typer.Option(help="The port on 127.0.0.1; 8050, or a free one, when not given.")
@@ -259,40 +259,4 @@ def _write(text: str) -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit: 0, 1 a check that failed, 2 a mistake to mend, 70 a bug of ours."""
-    try:
-        code = app(standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone, as in `| head`: nothing more can be written, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = BROKEN_PIPE_EXIT
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED_EXIT
-    except HlotraceError as error:
-        code = _say(str(error), error.exit_code)
-    except Exception as error:
-        code = _usage_or_bug(error)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _usage_or_bug(error: Exception) -> int:
-    usage = getattr(error, "format_message", None)
-    if usage is not None:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context is not None else "hlotrace"
-        own = " A script's own arguments come after --." if command.endswith("capture") else ""
-        where = f"{own} See: {command} --help"
-        return _say(f"{usage().rstrip('.?')}.{where}", 2)
-    if isinstance(error, OSError):
-        return _say(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "), 2)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "hlotrace" in frame.filename]
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    what = f"a bug in hlotrace: {type(error).__name__}: {error}{place}."
-    return _say(f"{what} Please report it with what `hlotrace --debug …` prints.", BUG_EXIT)
-
-
-def _say(message: str, code: int) -> int:
-    if os.environ.get("HLOTRACE_DEBUG"):
-        traceback.print_exc()
-    print("hlotrace: " + " ".join(message.split("\n")), file=sys.stderr)
-    return code
+    sys.exit(guarded(lambda: app(standalone_mode=False, prog_name="hlotrace")))

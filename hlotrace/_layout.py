@@ -1,0 +1,103 @@
+"""What among the files of a tree is to be read: one bundle, one dump directory, or HLO files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hlotrace._open import bundle_roots, is_dump_name
+from hlotrace._sniff import describe, looks_binary, looks_like_hlo_text
+from hlotrace.bundle import PROGRAMS
+from hlotrace.errors import HlotraceError
+
+if TYPE_CHECKING:
+    from hlotrace._open import Tree
+
+_LOOSE = (".hlo", ".txt", ".pb", ".hlo_proto")
+_REMEDY = "Give a bundle, a directory that --xla_dump_to wrote, or one HLO file."
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths relative to the tree's root.
+
+    Attributes:
+        root: the bundle's directory with a slash at its end, empty when the tree's root is the bundle or there is none.
+        has_manifest: whether a manifest stands in `root`.
+        directories: those that hold dumps by XLA's names.
+        files: HLO files of any name, where no directory holds dumps.
+    """
+
+    root: str
+    has_manifest: bool
+    directories: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+
+def layout(tree: Tree, shown: str) -> Layout:
+    """Decide what to read; `shown` is the path in errors.
+
+    Raises:
+        HlotraceError: there is no HLO, or several bundles or dump directories lie below.
+    """
+    roots = bundle_roots(tree.listing)
+    if len(roots) > 1:
+        raise _ambiguous("bundles", [root.rstrip("/") for root in roots], shown)
+    if roots:
+        return Layout(roots[0], True, _dump_directories(tree, f"{roots[0]}{PROGRAMS}/"))
+    directories = _dump_directories(tree, "")
+    if len(tree.listing) == 1:
+        return Layout("", False, (), (_only_file(tree, shown),))
+    if len(directories) > 1 and not _are_programs(directories, shown):
+        raise _ambiguous("dump directories", list(directories), shown)
+    if directories:
+        return Layout("", False, directories)
+    return Layout("", False, (), _loose_files(tree, shown))
+
+
+def _dump_directories(tree: Tree, below: str) -> tuple[str, ...]:
+    found = (path.rpartition("/") for path in tree.listing if path.startswith(below))
+    return tuple(sorted({directory for directory, _, name in found if is_dump_name(name)}))
+
+
+def _are_programs(directories: tuple[str, ...], shown: str) -> bool:
+    """Whether they are the folders of one bundle whose manifest is missing or was not opened."""
+    parents = {directory.rpartition("/")[0] for directory in directories}
+    parent = next(iter(parents)) or shown.rstrip("/")
+    return len(parents) == 1 and parent.rpartition("/")[2] == PROGRAMS
+
+
+def _only_file(tree: Tree, shown: str) -> str:
+    """The one file there is, if it is HLO by its first bytes; a proto is known only when it is read."""
+    path = next(iter(tree.listing))
+    head = tree.head(path) if tree.listing[path][0] else b""
+    if looks_like_hlo_text(head) or _may_be_proto(path, head):
+        return path
+    kind = describe(head, path)
+    raise HlotraceError(f"expected HLO, found {kind.what}", place=shown, remedy=kind.remedy)
+
+
+def _may_be_proto(path: str, head: bytes) -> bool:
+    return looks_binary(head) and describe(head, path).what.startswith("a binary file, not HLO")
+
+
+def _loose_files(tree: Tree, shown: str) -> tuple[str, ...]:
+    candidates = [path for path, (size, _) in sorted(tree.listing.items()) if size and path.endswith(_LOOSE)]
+    found = []
+    for path in candidates:
+        head = tree.head(path)
+        if looks_like_hlo_text(head) or (path.endswith((".pb", ".hlo_proto")) and _may_be_proto(path, head)):
+            found.append(path)
+    if not found:
+        raise HlotraceError("there is no HLO in it", place=shown, remedy=_REMEDY)
+    return tuple(found)
+
+
+def _ambiguous(what: str, names: list[str], shown: str) -> HlotraceError:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return HlotraceError(
+        f"holds {len(names)} {what}",
+        place=shown,
+        remedy=f"Name one of them: {', '.join(names[:MOST_NAMED])}{more}.",
+    )
