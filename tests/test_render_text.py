@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -201,6 +201,7 @@ def test_text_from_dumps_is_never_read_as_markup() -> None:
     assert "[red]y" in draw([grid(op=(["[red]y"], {}))])
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(20, 200), st.lists(st.text("abc/.é", max_size=80), min_size=1, max_size=5))
 def test_no_line_of_a_grid_is_wider_than_the_terminal(width: int, names: list[str]) -> None:
     table = grid(

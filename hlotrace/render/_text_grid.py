@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.box import Box
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 GAP = 2
 BAR_WIDTH = 8
-_FLOORS = {"path": 12, "code": 12, "plain": 16, "bar": 16}
+_FLOORS = {"path": 14, "code": 18, "plain": 14, "bar": 16}
 _HEADER_RULE = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 
 
@@ -53,7 +54,7 @@ def draw_grid(grid: Grid, width: int, marks: Mapping[str, str]) -> RenderableTyp
     table = Table(box=_HEADER_RULE, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold")
     for column in kept:
         table.add_column(
-            column.header,
+            "\n".join(wrap(column.header, column.width)),  # rich would break at the no-break space too
             justify="right" if column.is_number and column.emphasis != "bar" else "left",
             width=column.width,
             no_wrap=column.emphasis != "plain",

@@ -56,6 +56,8 @@ def draw(blocks: Iterable[Block], *, width: int = 100, color: bool = False) -> s
     blocks = list(blocks)
     with console.capture() as capture:
         for position, block in enumerate(blocks):
+            if isinstance(block, Bars) and position and isinstance(blocks[position - 1], Grid):
+                continue  # the grid above has these numbers, and bars in its cells
             if position and isinstance(block, Heading):
                 console.print()
             _print(console, block, width)
