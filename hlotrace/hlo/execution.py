@@ -64,7 +64,7 @@ class Execution:
 def execution(hlo: HloModule) -> Execution:
     """Roles, callers and counts of all computations of `hlo`."""
     rows = calling_rows(hlo)
-    edge_role = _edge_roles(hlo, rows)
+    edge_role = edge_roles(hlo, rows)
     first = first_caller(hlo)
     role = np.where(first >= 0, edge_role[first], UNUSED) if len(hlo.called) else np.full(len(first), UNUSED, np.int32)
     caller = np.where(first >= 0, rows[first], -1) if len(rows) else first
@@ -83,7 +83,7 @@ def execution(hlo: HloModule) -> Execution:
     return Execution(role.astype(np.int32), caller.astype(np.int32), bodies, runs)
 
 
-def _edge_roles(hlo: HloModule, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+def edge_roles(hlo: HloModule, rows: NDArray[np.int32]) -> NDArray[np.int32]:
     """For each entry of `hlo.called` what the computation is to the instruction that calls it."""
     by_call = np.array([_BY_CALL_ROLE.get(name, UNUSED) for name in CALL_ROLES], np.int32)
     by_opcode = np.array([_role_for(opcode) for opcode in hlo.opcodes], np.int32)
