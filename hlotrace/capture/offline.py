@@ -7,11 +7,11 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.capture import seams
+from hlotrace.capture import placement, seams, standins
 from hlotrace.capture.guess import output_shardings
 from hlotrace.capture.spec import Event
 from hlotrace.capture.watch import Origin, ProgramCall, Ticket, Watch, ticket_of
-from hlotrace.capture.zeros import ZeroCall, bytes_of
+from hlotrace.capture.zeros import LARGEST_REAL, ZeroCall, bytes_of
 from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from hlotrace.capture.session import Record, Session
     from hlotrace.capture.topology import Topology
-
-LARGEST_RUN = 1 << 20
-"""Eager primitives and helpers that touch more bytes than this are not run: they give zeros too."""
 
 _ASIDE = "_hlotrace_aside"
 
@@ -45,6 +42,9 @@ class OfflineWatch(Watch):
         seams.around_device_assignment(self.seams, self._assign)
         seams.around_calls(self.seams, self._call)
         seams.set_cpu_device_count(self.seams, len(self.topology.devices), self._wanted)
+        standins.install(self.seams, self.topology, self.session)
+        if not self.session.spec.run:
+            placement.install(self.seams)
 
     def _wanted(self, option: int | None) -> None:
         """Tell the parent when the script's flags ask for more devices than there are."""
@@ -128,7 +128,7 @@ class OfflineWatch(Watch):
     ) -> Any:
         executable = super()._compile_other(original, computation, ticket, options)
         touched = sum(bytes_of(aval) for aval in (*executable.in_avals, *executable.out_avals))
-        if touched > LARGEST_RUN and not self.session.spec.run:
+        if touched > LARGEST_REAL and not self.session.spec.run:
             executable._unsafe_call = _zeros(computation, executable.out_avals, executable._out_shardings)
         return executable
 

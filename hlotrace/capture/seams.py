@@ -24,15 +24,29 @@ class Seams:
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any]] = []
 
-    def replace(self, module: str, attribute: str, wrap: Callable[[Any], Any], *needs: str) -> None:
+    def replace(
+        self,
+        module: str,
+        attribute: str,
+        wrap: Callable[[Any], Any],
+        *needs: str,
+        optional: bool = False,
+        create: bool = False,
+    ) -> None:
         """Put `wrap(original)` in the place of `module.attribute`, whose parameters must include `needs`.
 
-        A dotted attribute names a class's method.
+        A dotted attribute names a class's. One that is not there is passed over when `optional`, and made of
+        `wrap(None)` when `create`.
 
         Raises:
             CaptureError: this JAX has no such place, or it takes other parameters.
         """
-        owner, name, original = self._find(module, attribute)
+        try:
+            owner, name, original = _find(module, attribute, create=create)
+        except CaptureError:
+            if optional:
+                return
+            raise
         missing = [need for need in needs if need not in _parameters(original)]
         if missing:
             raise _not_there(f"{module}.{attribute} without {', '.join(missing)}")
@@ -48,18 +62,24 @@ class Seams:
         """Put every original back, the last replaced first."""
         while self._replaced:
             owner, name, original = self._replaced.pop()
-            setattr(owner, name, original)
+            if original is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
 
-    @staticmethod
-    def _find(module: str, attribute: str) -> tuple[Any, str, Any]:
-        try:
-            owner: Any = importlib.import_module(module)
-            *path, name = attribute.split(".")
-            for step in path:
-                owner = getattr(owner, step)
-            return owner, name, inspect.getattr_static(owner, name) if path else getattr(owner, name)
-        except (ImportError, AttributeError):
-            raise _not_there(f"{module}.{attribute}") from None
+
+def _find(module: str, attribute: str, *, create: bool) -> tuple[Any, str, Any]:
+    """The owner of an attribute, its name there, and what it is now; None where it is to be created."""
+    try:
+        owner: Any = importlib.import_module(module)
+        *path, name = attribute.split(".")
+        for step in path:
+            owner = getattr(owner, step)
+        if create and name not in vars(owner):
+            return owner, name, None
+        return owner, name, inspect.getattr_static(owner, name) if path else getattr(owner, name)
+    except (ImportError, AttributeError):
+        raise _not_there(f"{module}.{attribute}") from None
 
 
 def _parameters(function: Any) -> list[str]:

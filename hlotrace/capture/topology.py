@@ -71,9 +71,16 @@ class Topology:
         """
         return tuple(device if device in self._real else self._one(device) for device in devices)
 
+    def behind(self, device: Any) -> Any:
+        """The topology's device that a fake one stands for; None for any other."""
+        if device in self._real or device.client.platform != "cpu" or device.id >= len(self.devices):
+            return None
+        return self.devices[device.id]
+
     def _one(self, fake: Any) -> Any:
-        if fake.platform == "cpu" and fake.id < len(self.devices):
-            return self.devices[fake.id]
+        real = self.behind(fake)
+        if real is not None:
+            return real
         raise CaptureError(
             f"the program uses device {fake.id} of platform {fake.platform}, which {self.target.target} does not have",
             place=f"target {self.target.requested}",
@@ -89,8 +96,7 @@ class Topology:
             mesh = sharding.mesh
             if not isinstance(mesh, Mesh) or mesh.empty or mesh.devices.flat[0] not in self._real:
                 return sharding
-            fake = self.fake_array(mesh.devices)
-            return sharding.update(mesh=Mesh(fake, mesh.axis_names, axis_types=mesh.axis_types))
+            return sharding.update(mesh=self.fake_mesh(mesh))
         if isinstance(sharding, sharding_impls.GSPMDSharding):
             fake_list = tuple(self.fake_array(sharding._device_assignment))
             return sharding_impls.GSPMDSharding(fake_list, sharding._hlo_sharding, memory_kind=sharding.memory_kind)
@@ -100,6 +106,12 @@ class Topology:
                 (fake_one,) = self.fake_array([device])
                 return sharding_impls.SingleDeviceSharding(fake_one, memory_kind=sharding.memory_kind)
         return sharding
+
+    def fake_mesh(self, mesh: Any) -> Any:
+        """The same mesh over the fake devices."""
+        from jax.sharding import Mesh
+
+        return Mesh(self.fake_array(mesh.devices), mesh.axis_names, axis_types=mesh.axis_types)
 
     def fake_array(self, devices: Any) -> Any:
         """An array of fake devices in the shape of an array of the topology's."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _SMALLEST = 1 << 30
 
+LARGEST_REAL = 1 << 20
+"""Bytes up to which data is placed, and eager work is done, for real."""
+
 
 class _Pages:
     """The mapping that all zeros share; a larger request makes a new one, kept alive by what shows it."""
