@@ -34,7 +34,11 @@ def main(spec: CaptureSpec) -> int:
     atexit.register(_close, session)
     when_jax_is_imported(lambda: _install(session))
     os.chdir(spec.cwd)
-    return run_script(session)
+    try:
+        return _run(session, _run_entry if spec.entry else _run_script)
+    finally:
+        for listener in session.listeners:
+            listener.finish()
 
 
 def _install(session: Session) -> None:
@@ -43,11 +47,15 @@ def _install(session: Session) -> None:
     try:
         install(session)
     except HlotraceError as error:
-        session.error = str(error)
-        session.say(Event("error", detail=str(error)))
-        session.write(now=True)
-        print(f"hlotrace: {error}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from None
+        raise SystemExit(_told(session, error)) from None
+
+
+def _told(session: Session, error: HlotraceError) -> int:
+    """Our own error, in the result and to the parent, which prints it; gives the exit code."""
+    session.error = str(error)
+    session.say(Event("error", detail=str(error)))
+    session.write(now=True)
+    return error.exit_code
 
 
 def _close(session: Session) -> None:
@@ -100,9 +108,28 @@ class _Loader(importlib.abc.Loader):
         self._then()
 
 
-def run_script(session: Session) -> int:
-    """Execute the script as `__main__`; its exceptions print as its own, and give 1."""
-    spec = session.spec
+def _run(session: Session, body: Callable[[CaptureSpec], None]) -> int:
+    """Run the user's code; its exceptions print as its own, and give 1."""
+    try:
+        body(session.spec)
+        session.finished, session.exit_code = True, 0
+    except SystemExit as leaving:
+        session.finished, session.exit_code = session.error is None, _exit_code(leaving)
+        raise
+    except KeyboardInterrupt as error:
+        session.exit_code = 130
+        raise error.with_traceback(without_our_frames(error.__traceback__)) from None
+    except HlotraceError as error:
+        session.exit_code = _told(session, error)
+    except BaseException as error:
+        session.finished, session.exit_code = True, 1
+        session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0].removesuffix(": ")
+        _print_as_python_would(error)
+    return session.exit_code
+
+
+def _run_script(spec: CaptureSpec) -> None:
+    """Execute the script as `__main__`."""
     assert spec.script is not None
     sys.argv = [spec.script, *spec.argv]
     path = os.path.abspath(spec.script)  # noqa: PTH100 (Python sets __file__ so, symbolic links kept)
@@ -114,22 +141,19 @@ def run_script(session: Session) -> int:
         __file__=path, __builtins__=builtins, __loader__=loader, __package__=None, __spec__=None, __cached__=None
     )
     sys.modules["__main__"] = module
-    try:
-        with io.open_code(path) as file:
-            source = file.read()
-        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
-        session.finished, session.exit_code = True, 0
-    except SystemExit as leaving:
-        session.finished, session.exit_code = True, _exit_code(leaving)
-        raise
-    except KeyboardInterrupt as error:
-        session.exit_code = 130
-        raise error.with_traceback(without_our_frames(error.__traceback__)) from None
-    except BaseException as error:
-        session.finished, session.exit_code = True, 1
-        session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0].removesuffix(": ")
-        _print_as_python_would(error)
-    return session.exit_code
+    with io.open_code(path) as file:
+        source = file.read()
+    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+
+
+def _run_entry(spec: CaptureSpec) -> None:
+    """Call the entry function, and compile what it returns."""
+    from hlotrace.capture import entry
+
+    assert spec.entry is not None
+    sys.argv = [spec.entry, *spec.argv]
+    function = entry.load(spec.entry)
+    entry.compile_returned(function(), spec.entry, run=spec.target is None)
 
 
 def _exit_code(leaving: SystemExit) -> int:
