@@ -1,0 +1,259 @@
+"""Tables of the app: AG Grid's community edition over frames, one unit a column, rows that choose what they show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dash_ag_grid as dag
+from dash import html
+
+from hlotrace.app.chosen import source_of
+from hlotrace.render.palette import colour
+from hlotrace.units import Scale, column_scale, is_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hlotrace.views.blocks import ShownColumn
+
+ROW_HEIGHT = 24
+HEADER_HEIGHT = 30
+
+KEEP_START = ("shape",)
+"""Of these the beginning tells more than the end."""
+
+ORIGIN_WORDS = {
+    "measured": "measured by a clock or counter",
+    "compiler": "the compiler's own figure",
+    "predicted": "predicted by our model",
+}
+
+_THEME = {
+    "backgroundColor": "var(--surface)",
+    "foregroundColor": "var(--text)",
+    "headerBackgroundColor": "var(--header)",
+    "headerTextColor": "var(--muted)",
+    "borderColor": "var(--line)",
+    "rowHoverColor": "var(--hover)",
+    "selectedRowBackgroundColor": "var(--chosen)",
+    "accentColor": "var(--accent)",
+    "menuBackgroundColor": "var(--raised)",
+    "inputBackgroundColor": "var(--surface)",
+    "browserColorScheme": "inherit",
+    "fontFamily": "inherit",
+    "fontSize": 12,
+    "headerFontSize": 11.5,
+    "headerFontWeight": 600,
+    "spacing": 4,
+    "rowHeight": ROW_HEIGHT,
+    "headerHeight": HEADER_HEIGHT,
+    "cellHorizontalPadding": 8,
+    "wrapperBorderRadius": 3,
+    "columnBorder": False,
+}
+
+
+def data_grid(
+    name: str,
+    frame: pd.DataFrame,
+    columns: Sequence[ShownColumn],
+    ids: Sequence[str],
+    *,
+    file: str,
+    title: str | list[Any] = "",
+) -> html.Div:
+    """A grid that holds all its rows: sorts, filters, resizes and exports in the browser.
+
+    Args:
+        ids: one a row, unique; a selection such as `op:fusion.1` makes the row choose it.
+        file: the name of the CSV file that its export writes.
+    """
+    scales = column_scales(frame, columns)
+    return framed(
+        name,
+        dag.AgGrid(
+            id=name,
+            columnDefs=[definition(column, frame, scales[column.name]) for column in columns],
+            rowData=row_data(frame, columns, ids),
+            **_shared(),
+        ),
+        [*([title] if isinstance(title, str) else title), html.Span(f"{len(frame):,} rows", className="count")],
+        [_quick(name), _export(name, file)],
+    )
+
+
+def endless_grid(
+    name: str, frame: pd.DataFrame, columns: Sequence[ShownColumn], tools: Sequence[Any], title: list[Any]
+) -> html.Div:
+    """A grid whose rows come from the server as they are scrolled to; `frame` gives its columns their units."""
+    scales = column_scales(frame, columns)
+    shared = _shared()
+    shared["dashGridOptions"] |= {
+        "rowBuffer": 20,
+        "cacheBlockSize": 100,
+        "maxBlocksInCache": 20,
+        "infiniteInitialRowCount": 1,
+        "blockLoadDebounceMillis": 30,
+    }
+    grid = dag.AgGrid(
+        id=name,
+        rowModelType="infinite",
+        columnDefs=[definition(column, frame, scales[column.name]) for column in columns],
+        **shared,
+    )
+    return framed(name, grid, title, tools)
+
+
+def framed(name: str, grid: dag.AgGrid, title: Sequence[Any], tools: Sequence[Any]) -> html.Div:
+    """A grid under its title and tools."""
+    bar = html.Div([html.Div(list(title), className="grid-title"), *tools], className="grid-bar")
+    return html.Div([bar, grid], className="grid", **{"data-grid": name})
+
+
+def _shared() -> dict[str, Any]:
+    return {
+        "className": "ag",
+        "style": {"height": None, "width": None},
+        "getRowId": "hlotraceRowId(params.data)",
+        "rowClassRules": {"is-chosen": "hlotraceIsChosen(params.node.id)"},
+        "defaultColDef": {"sortable": True, "resizable": True, "filter": True, "minWidth": 60},
+        "dashGridOptions": {
+            "theme": {"function": f"themeQuartz.withParams({json.dumps(_THEME)})"},
+            "rowHeight": ROW_HEIGHT,
+            "headerHeight": HEADER_HEIGHT,
+            "enableCellTextSelection": True,
+            "ensureDomOrder": True,
+            "enableBrowserTooltips": True,
+            "suppressCellFocus": False,
+            "animateRows": False,
+            "suppressColumnMoveAnimation": True,
+            "suppressScrollOnNewData": True,
+            "localeText": {"noRowsToShow": "Nothing here"},
+            "multiSortKey": "ctrl",
+        },
+    }
+
+
+def _quick(name: str) -> html.Div:
+    from dash import dcc
+
+    return html.Div(
+        dcc.Input(type="text", placeholder="Filter rows", className="quick", debounce=False, id=f"{name}-quick"),
+        className="quick-box",
+        **{"data-quick": name},
+    )
+
+
+def _export(name: str, file: str) -> html.Button:
+    return html.Button(
+        "CSV",
+        title="Save these rows as CSV",
+        className="tool",
+        **{"data-export": name, "data-file": file},
+    )
+
+
+def column_scales(frame: pd.DataFrame, columns: Iterable[ShownColumn]) -> dict[str, Scale]:
+    """One unit a column, chosen by its largest value."""
+    return {
+        column.name: column_scale(frame[column.name].tolist() if column.unit else (), column.unit) for column in columns
+    }
+
+
+def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[str, Any]:
+    """AG Grid's definition of a column: unit in the header, origin in its tooltip and mark, numbers to the right."""
+    if column.unit is None:
+        return _text_definition(column)
+    suffix = f" ({scale.suffix})" if scale.suffix else ""
+    made: dict[str, Any] = {
+        "field": column.name,
+        "headerName": f"{column.label}{suffix}",
+        "headerTooltip": f"{column.label}: {ORIGIN_WORDS[column.origin]}",
+        "headerClass": f"ag-right-aligned-header from-{column.origin}",
+        "cellClass": "number ag-right-aligned-cell",
+        "filter": "agNumberColumnFilter",
+        "filterParams": {
+            "numberParser": {"function": f"hlotraceParse(params, {scale.divisor!r})"},
+            "numberFormatter": {"function": f"hlotraceFormat(params, {scale.divisor!r})"},
+        },
+        "sortingOrder": ["desc", "asc", None],
+        "valueFormatter": {"function": f"hlotraceNumber(params.value, {scale.divisor!r}, {scale.decimals})"},
+        "width": max(84, 7 * len(column.label + suffix) + 34),
+    }
+    if column.emphasis == "bar":
+        largest = max((float(value) for value in frame[column.name] if not is_missing(value)), default=0.0)
+        made["cellStyle"] = {"function": f"hlotraceBar(params.value, {largest!r})"}
+    return made
+
+
+def _text_definition(column: ShownColumn) -> dict[str, Any]:
+    widths = {"path": 240, "code": 190, "plain": 110, "bar": 110}
+    made: dict[str, Any] = {
+        "field": column.name,
+        "headerName": column.label,
+        "tooltipField": column.name,
+        "cellClass": column.emphasis,
+        "filter": "agTextColumnFilter",
+        "valueFormatter": {"function": "hlotraceText(params.value)"},
+        "width": max(widths[column.emphasis], 7 * len(column.label) + 34),
+    }
+    if column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START):
+        made |= {"cellRenderer": "HlotraceTail", "cellClass": f"{column.emphasis} tail"}
+    if column.emphasis == "path":
+        made |= {"flex": 1, "minWidth": 150}
+    if column.name == "category":
+        made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
+    return made
+
+
+def row_data(frame: pd.DataFrame, columns: Sequence[ShownColumn], ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows as a browser gets them: the shown columns, and `id`."""
+    names = list(dict.fromkeys(column.name for column in columns))
+    values = [[plain(value) for value in frame[name].tolist()] for name in names]
+    rows = zip(*values, strict=True) if names else ()
+    return [{"id": identity, **dict(zip(names, row, strict=True))} for identity, row in zip(ids, rows, strict=True)]
+
+
+def plain(value: Any) -> Any:
+    """A cell as JSON has it: null where nothing is known, a list as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) or hasattr(value, "tolist"):
+        return ", ".join(str(item) for item in value)
+    return None if is_missing(value) else value
+
+
+def unique(ids: Iterable[str]) -> list[str]:
+    """The ids, those that came before with a tab and a number behind them: AG Grid wants no two alike."""
+    seen: dict[str, int] = {}
+    made = []
+    for identity in ids:
+        count = seen.get(identity, 0)
+        seen[identity] = count + 1
+        made.append(f"{identity}\t{count}" if count else identity)
+    return made
+
+
+def row_ids(frame: pd.DataFrame, selects: str) -> list[str]:
+    """What each row chooses, by what the grid says its rows are (see `Grid.selects`); else a bare number."""
+    column, kind = {
+        "instruction": ("instruction", "op"),
+        "fusion": ("fusion", "op"),
+        "buffer": ("value", "buffer"),
+        "module": ("module", "module"),
+    }.get(selects, ("", ""))
+    if selects == "source" and {"source_file", "source_line"} <= set(frame.columns):
+        places = [source_of(row) for row in frame[["source_file", "source_line"]].to_dict("records")]
+        return unique(f"source:{place}" if place else str(index) for index, place in enumerate(places))
+    if column in frame.columns:
+        return unique(f"{kind}:{name}" for name in frame[column].tolist())
+    return [str(index) for index in range(len(frame))]
+
+
+def swatches() -> dict[str, str]:
+    """CSS colours by category, for the mark in front of a category's name."""
+    from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS
+
+    return {name: colour(name) for name in (*BUFFER_COLOURS, *CATEGORY_COLOURS)}

@@ -1,0 +1,124 @@
+"""The memory page's chart: bytes alive over the schedule and, under it, the map of addresses against the schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from dash import html
+
+from hlotrace.app import figures
+from hlotrace.render.palette import colour
+from hlotrace.units import column_scale, format_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from dash.development.base_component import Component
+    from numpy.typing import NDArray
+
+    from hlotrace.app.data import Module
+    from hlotrace.views.blocks import StackedArea
+
+MOST_RECTANGLES = 4000
+"""The map draws the largest values; more than this is finer than a screen."""
+
+TIMELINE_SHARE = (0.46, 1.0)
+MAP_SHARE = (0.0, 0.36)
+
+
+def figure(module: Module, block: StackedArea, space: int) -> tuple[figures.Figure, dict[str, Any]]:
+    """The figure, and what the pointer reads from it: names and bytes by position, the map's rectangles."""
+    made = figures.stacked_area(block)
+    rectangles = map_of(module.buffers, space)
+    drawn = rectangles.head(MOST_RECTANGLES)
+    scale = column_scale([float(drawn["high"].max()) if len(drawn) else 0.0], "bytes")
+    made["data"] += map_traces(drawn, scale.divisor)
+    layout = made["layout"]
+    left_out = len(rectangles) - len(drawn)
+    note = f"; the {len(drawn):,} largest of {len(rectangles):,} values" if left_out else ""
+    layout["xaxis"] |= {"anchor": "y2", "domain": [0, 1], "title": figures.axis_title(f"{block.x_label}{note}")}
+    layout["yaxis"] |= {"domain": list(TIMELINE_SHARE)}
+    layout["yaxis2"] = {
+        "domain": list(MAP_SHARE),
+        "anchor": "x",
+        "title": figures.axis_title(f"address, {scale.suffix}", 6),
+        "fixedrange": True,
+        "zeroline": False,
+        "range": [0, (float(drawn["high"].max()) / scale.divisor if len(drawn) else 1.0)],
+    }
+    layout |= {"hovermode": False, "margin": {"l": 64, "r": 16, "t": 20, "b": 36}}
+    return made, reading(block, drawn)
+
+
+def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
+    """The values of a memory space as rectangles, the largest first.
+
+    Returns:
+        Columns value, category, bytes, first, last (schedule positions), low, high (addresses, the allocations of the
+        space laid end to end, as only offsets within an allocation are known).
+    """
+    rows = buffers[(buffers["memory_space"] == space).fillna(False).astype(bool)]
+    rows = rows.dropna(subset=["allocation", "bytes", "live_from", "live_to"])
+    sizes = rows.drop_duplicates("allocation").set_index("allocation")["allocation_bytes"].fillna(0).sort_index()
+    bases = sizes.cumsum() - sizes
+    low = rows["allocation"].map(bases).astype("float64") + rows["offset_bytes"].fillna(0).astype("float64")
+    made = rows[["value", "category", "bytes"]].assign(
+        first=rows["live_from"].astype("int64"),
+        last=rows["live_to"].astype("int64"),
+        low=low,
+        high=low + rows["bytes"].astype("float64"),
+    )
+    return made.sort_values("bytes", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def map_traces(rectangles: pd.DataFrame, divisor: float) -> list[dict[str, Any]]:
+    """One trace a category, its rectangles as closed paths."""
+    traces = []
+    for category, rows in rectangles.groupby("category", sort=False):
+        first, last = rows["first"].to_numpy(float), rows["last"].to_numpy(float) + 1
+        low, high = rows["low"].to_numpy(float) / divisor, rows["high"].to_numpy(float) / divisor
+        gap = np.full(len(rows), np.nan)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": str(category),
+                "xaxis": "x",
+                "yaxis": "y2",
+                "x": figures.packed(np.column_stack([first, last, last, first, first, gap]).ravel()),
+                "y": figures.packed(np.column_stack([low, low, high, high, low, gap]).ravel()),
+                "fill": "toself",
+                "fillcolor": figures.fill(str(category))["color"],
+                "line": {"width": 0.5, "color": "rgba(128,128,128,0.55)", "simplify": False},
+                "hoverinfo": "skip",
+                "showlegend": False,
+            }
+        )
+    return traces
+
+
+def reading(block: StackedArea, drawn: pd.DataFrame) -> dict[str, Any]:
+    """What the browser needs to say what is under the pointer."""
+    total: NDArray[np.float64] = np.sum([np.asarray(values) for values in block.series.values()], axis=0)
+    return {
+        "x": list(block.x),
+        "names": list(block.hover),
+        "total": [int(value) for value in np.atleast_1d(total)] if block.series else [0] * len(block.x),
+        "peak": block.peak_x,
+        "rectangles": {
+            "value": drawn["value"].tolist(),
+            "category": drawn["category"].tolist(),
+            "size": [format_bytes(size) for size in drawn["bytes"].tolist()],
+            **{name: drawn[name].tolist() for name in ("first", "last", "low", "high")},
+        },
+    }
+
+
+def legend(block: StackedArea) -> list[Component]:
+    """The categories with their colours, in the order they stack."""
+    return [
+        html.Span(
+            [html.Span(className="swatch", style={"backgroundColor": colour(name)}), name], className="legend-item"
+        )
+        for name in block.series
+    ]

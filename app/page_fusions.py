@@ -1,0 +1,201 @@
+"""Fusions: all of them as a treemap and a grid; the chosen one with its members as a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dash import Input, Output, State, dcc, html
+
+from hlotrace.analyses.fusions import Members, joined_sources, members
+from hlotrace.analyses.modules import records
+from hlotrace.app import blocks, figures
+from hlotrace.app.chosen import choose, source_of
+from hlotrace.app.grids import data_grid, row_ids
+from hlotrace.app.links import link, switch
+from hlotrace.app.state import State as AppState
+from hlotrace.render.palette import colour
+from hlotrace.units import format_bytes
+from hlotrace.views import fusions as view
+from hlotrace.views.blocks import Heading, Note
+from hlotrace.views.common import title, with_source
+
+if TYPE_CHECKING:
+    import dash
+    from dash.development.base_component import Component
+
+    from hlotrace.app.data import Bundles, Module
+
+MOST_DRAWN = 250
+"""A graph of more members is laid out too slowly and read by nobody."""
+
+
+def page(module: Module) -> Component:
+    """The page's fixed parts: figures, treemap, grid; the chosen fusion comes by a callback."""
+    groups = module.fusions
+    head = blocks.heading(Heading(title(module.row), view.QUESTION))
+    if groups.empty:
+        missing = Note("Nothing is fused in this module.", "missing", "hlotrace capture MODEL.py --target v5e")
+        return html.Div([head, blocks.note(missing)], className="page")
+    areas = [(name, name) for name in view.areas_of(groups)]
+    grid = view.fusions_grid(groups, 0)
+    left = html.Div(
+        [
+            html.Div(
+                [
+                    switch("area", areas, areas[0][0] if areas else "", "Area"),
+                    html.Span(id="treemap-title", className="chart-title"),
+                ],
+                className="bar-line",
+            ),
+            html.Div(
+                dcc.Graph(id="fusions-treemap", figure=empty_figure(), config=figures.CONFIG, style={"height": "100%"}),
+                className="treemap-box",
+            ),
+            html.Div(
+                data_grid(
+                    "fusions-grid",
+                    grid.frame,
+                    grid.columns,
+                    row_ids(grid.frame, "fusion"),
+                    file="fusions.csv",
+                    title="Fusions",
+                ),
+                className="fill",
+                title=grid.note,
+            ),
+        ],
+        className="column half",
+    )
+    right = html.Div(id="fusion-detail", className="column half detail")
+    return html.Div(
+        [
+            html.Div([head, blocks.headline(view.figures_of(groups))], className="top-line"),
+            html.Div([left, right], className="columns stretch"),
+        ],
+        className="page full fusions",
+    )
+
+
+def empty_figure() -> figures.Figure:
+    """What stands in a chart's place until its data is there."""
+    return {"data": [], "layout": figures.layout(xaxis={"visible": False}, yaxis={"visible": False})}
+
+
+def treemap_parts(module: Module, area: str | None) -> tuple[figures.Figure, list[Any]]:
+    """The treemap and its title."""
+    block = view.treemap(module.fusions, area)
+    return figures.treemap(block), [block.title, blocks.origin(block.origin)]
+
+
+def shown_fusion(module: Module, state: AppState) -> tuple[dict[str, Any], str]:
+    """The fusion to show, and why: the chosen one, the one that holds what was chosen, or the costliest."""
+    groups = module.fusions
+    chosen = choose(module, state.select)
+    if chosen is not None and chosen.fusions:
+        row = records(groups[groups["fusion"] == chosen.fusions[0]])[0]
+        if len(chosen.fusions) == 1:
+            return row, "" if str(state.select) == f"op:{row['fusion']}" else "holds what is selected"
+        return row, f"the costliest of {len(chosen.fusions):,} fusions that hold what is selected"
+    reason = (
+        "the costliest; what is selected is in no fusion"
+        if chosen is not None
+        else "the costliest: choose another in the map or the table"
+    )
+    return records(groups.head(1))[0], reason
+
+
+def detail(module: Module, state: AppState) -> list[Component]:
+    """One fusion: figures, its graph, its members."""
+    if module.fusions.empty:
+        return []
+    fusion, reason = shown_fusion(module, state)
+    name = fusion["fusion"]
+    inside = members(module.final, fusion, module.row["final_stage"])
+    head = html.Div(
+        [
+            html.H2(link(name, "Choose this fusion", select=f"op:{name}")),
+            html.Span(f"{fusion['category']}, {fusion['kind'] or 'kind not known'}", className="muted"),
+            html.Span(reason, className="reason"),
+        ],
+        className="detail-head",
+    )
+    parts: list[Component] = [head, blocks.headline(view.fusion_figures(fusion)), members_graph(name, inside)]
+    if inside.frame is not None:
+        grid = view.members_grid(with_source(inside.frame))
+        made = data_grid(
+            "fusion-members",
+            grid.frame,
+            grid.columns,
+            row_ids(grid.frame, "instruction"),
+            file=f"{blocks.file_name(name)}",
+            title="Members",
+        )
+        parts.append(html.Div(made, className="fill members"))
+    parts.append(
+        html.Div(
+            ["Sources: ", joined_sources(fusion["source_lines"]) or "not recorded"],
+            className="sources",
+            title="\n".join(fusion["source_lines"] or []),
+        )
+    )
+    return parts
+
+
+def members_graph(name: str, inside: Members) -> Component:
+    """The members as a graph, or why there is none."""
+    if len(inside.nodes) > MOST_DRAWN:
+        return blocks.note(Note(f"{len(inside.nodes):,} members are too many to draw; the table has them all.", "info"))
+    if not inside.nodes:
+        return blocks.note(
+            Note("The members of this fusion are not among the files.", "missing", "hlotrace capture MODEL.py")
+        )
+    details = {key: node_details(row, kind) for key, (row, kind) in inside.nodes.items()}
+    legend = html.Div(
+        [
+            html.Span(
+                "stays inside",
+                className="edge-key inside",
+                title="written and read within the fusion: never touches memory",
+            ),
+            html.Span("through memory", className="edge-key memory", title="read from or written to memory"),
+        ],
+        className="graph-legend",
+    )
+    return html.Div([blocks.graph(view.members_graph(name, inside), details), legend], className="graph-box")
+
+
+def node_details(row: dict[str, Any], kind: str) -> dict[str, str]:
+    """What a node's tooltip says, the colour of its category, and what a click on it selects."""
+    name = row["operand"] if kind == "input" else row["instruction"]
+    lines = [
+        f"{name} = {row['opcode']}",
+        row["shape"] or "",
+        format_bytes(row["bytes"]),
+        row["op_name"] or "",
+        source_of(row) or "",
+    ]
+    made = {"title": "\n".join(line for line in lines if line)}
+    if kind != "output":
+        made["select"] = f"op:{name}"
+    if kind == "member" and row["category"]:
+        made["colour"] = colour(row["category"])
+    return made
+
+
+def register(app: dash.Dash, bundles: Bundles) -> None:
+    """The callbacks of this page."""
+
+    @app.callback(
+        Output("fusions-treemap", "figure"),
+        Output("treemap-title", "children"),
+        Input("view", "data"),
+        Input("area", "data"),
+    )
+    def _treemap(view_: dict[str, Any], area: str | None) -> tuple[figures.Figure, list[Any]]:
+        state = AppState.of({**(view_ or {}), "area": area})
+        return treemap_parts(bundles.module(state.bundle, state.module), state.area)
+
+    @app.callback(Output("fusion-detail", "children"), Input("select", "data"), State("view", "data"))
+    def _detail(select: str | None, view_: dict[str, Any]) -> list[Component]:
+        state = AppState.of({**(view_ or {}), "select": select})
+        return detail(bundles.module(state.bundle, state.module), state)

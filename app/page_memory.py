@@ -1,0 +1,149 @@
+"""Memory: what is alive over the schedule, the map of addresses under it, and what is alive at a position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dash import ClientsideFunction, Input, Output, dcc, html
+
+from hlotrace.analyses import alive as analysis
+from hlotrace.app import blocks, figures, memory_figure
+from hlotrace.app.grids import data_grid, row_ids
+from hlotrace.app.links import link, switch
+from hlotrace.app.state import State as AppState
+from hlotrace.units import format_bytes
+from hlotrace.views import memory as view
+from hlotrace.views.blocks import Heading
+from hlotrace.views.common import title
+
+if TYPE_CHECKING:
+    import dash
+    from dash.development.base_component import Component
+
+    from hlotrace.app.data import Bundles, Module
+
+
+def page(module: Module) -> Component:
+    """The page's fixed parts; chart and list come by callbacks."""
+    head = blocks.heading(Heading(title(module.row), view.QUESTION))
+    spaces = module.spaces
+    if not spaces:
+        parts = [head, blocks.headline(view.totals(module.row, None, "memory")), blocks.note(view.missing(module.row))]
+        parts += [
+            blocks.grid(view.allocations_grid(module.buffers, space, 0), f"allocations-{space}")
+            for space in analysis.spaces(module.buffers)
+        ]
+        return html.Div(parts, className="page")
+    choices = [(str(number), f"{name} ({number})") for number, name in spaces.items()]
+    chart = dcc.Graph(
+        id="memory-chart",
+        figure={"data": [], "layout": figures.layout()},
+        config=figures.CONFIG,
+        className="chart",
+        style={"height": "100%"},
+    )
+    readout = html.Div(
+        [html.Span(id="memory-readout"), html.Span(id="memory-legend", className="legend")], className="readout"
+    )
+    return html.Div(
+        [
+            html.Div([head, html.Div(id="memory-figures", className="figures-box")], className="top-line"),
+            html.Div([switch("space", choices, str(min(spaces)), "Memory space"), readout], className="bar-line"),
+            html.Div(chart, className="memory-chart"),
+            html.Div(id="memory-alive", className="fill"),
+            dcc.Store(id="memory-positions"),
+            dcc.Store(id="memory-marked"),
+        ],
+        className="page full memory",
+    )
+
+
+def space_of(module: Module, state: AppState) -> int | None:
+    """The memory space to show: the chosen one where this module has it, else the main memory."""
+    spaces = module.spaces
+    return state.space if state.space in spaces else min(spaces, default=None)
+
+
+def chart_parts(module: Module, state: AppState) -> tuple[figures.Figure, dict[str, Any], Component, list[Component]]:
+    """The figure, what the pointer reads from it, the headline, the legend."""
+    space = space_of(module, state)
+    assert space is not None
+    peak = analysis.position(module.timeline, space)
+    assert peak is not None
+    capacity = module.row["hbm_capacity_bytes"] if space == 0 else None
+    block = view.timeline_area(module.timeline, space, module.spaces[space], peak.index, capacity)
+    figure, positions = memory_figure.figure(module, block, space)
+    headline = blocks.headline(view.totals(module.row, peak, module.spaces[space], space, module.buffers))
+    return figure, positions, headline, memory_figure.legend(block)
+
+
+def alive_parts(module: Module, state: AppState) -> Component:
+    """What is alive at the position asked for, else at the peak."""
+    space = space_of(module, state)
+    assert space is not None
+    where = analysis.position(module.timeline, space, state.at)
+    moved = ""
+    if where is None and state.at is not None:
+        where, moved = nearest(module, space, state.at), f"position {state.at} has no entry here; the nearest: "
+    assert where is not None
+    peak = analysis.position(module.timeline, space)
+    at_peak = peak is not None and where.index == peak.index
+    rows = analysis.alive(module.buffers, space, where.index)
+    grid = view.alive_grid(rows, "at the peak" if at_peak else f"at position {where.index}", 0)
+    words: list[Any] = [
+        f"{moved}{'Alive at the peak, ' if at_peak else 'Alive at '}position {where.index}",
+        html.Span(f"{format_bytes(where.live_bytes)} in {module.spaces[space]}", className="count"),
+    ]
+    if where.instruction:
+        words.append(link(where.instruction, "Choose this instruction", select=f"op:{where.instruction}"))
+    if not at_peak and peak is not None:
+        words.append(link("go to the peak", f"position {peak.index}", at=None))
+    if grid.note:
+        words.append(html.Span(grid.note, className="muted"))
+    return data_grid(
+        "memory-grid",
+        grid.frame,
+        grid.columns,
+        row_ids(grid.frame, "buffer"),
+        file=f"alive-at-{where.index}.csv",
+        title=words,
+    )
+
+
+def nearest(module: Module, space: int, at: int) -> analysis.Position | None:
+    """The timeline's position closest to one that it does not have."""
+    known = module.timeline.loc[module.timeline["memory_space"] == space, "schedule_index"].dropna()
+    if known.empty:
+        return None
+    return analysis.position(module.timeline, space, int(known.loc[(known - at).abs().idxmin()]))
+
+
+def register(app: dash.Dash, bundles: Bundles) -> None:
+    """The callbacks of this page."""
+
+    @app.callback(
+        Output("memory-chart", "figure"),
+        Output("memory-positions", "data"),
+        Output("memory-figures", "children"),
+        Output("memory-legend", "children"),
+        Input("view", "data"),
+        Input("space", "data"),
+    )
+    def _chart(view_: dict[str, Any], space: str | None) -> Any:
+        state = AppState.of({**(view_ or {}), "space": space})
+        return chart_parts(bundles.module(state.bundle, state.module), state)
+
+    @app.callback(
+        Output("memory-alive", "children"), Input("view", "data"), Input("space", "data"), Input("at", "data")
+    )
+    def _alive(view_: dict[str, Any], space: str | None, at: str | None) -> Component:
+        state = AppState.of({**(view_ or {}), "space": space, "at": at})
+        return alive_parts(bundles.module(state.bundle, state.module), state)
+
+    app.clientside_callback(
+        ClientsideFunction("hlotrace", "mark_memory"),
+        Output("memory-marked", "data"),
+        Input("memory-positions", "data"),
+        Input("at", "data"),
+        Input("chosen", "data"),
+    )

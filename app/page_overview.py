@@ -1,0 +1,142 @@
+"""Overview: what was compiled, whether it fits, where time and memory go, what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dash import html
+
+from hlotrace.analyses import costs
+from hlotrace.analyses.modules import is_small
+from hlotrace.app import blocks
+from hlotrace.app.links import link
+from hlotrace.units import format_value
+from hlotrace.views import memory, ops, summary
+from hlotrace.views import modules as modules_view
+from hlotrace.views.blocks import Grid, Heading, Note
+from hlotrace.views.common import title
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from dash.development.base_component import Component
+
+    from hlotrace.app.data import Module
+    from hlotrace.views.summary import Subject
+
+TOP = 8
+
+
+def page(module: Module) -> Component:
+    """The headline of one module, then time and memory side by side."""
+    subject = summary.subject_of(module.tables, module.row)
+    notes = [*summary.failure_notes(subject), *summary.finding_notes(subject), *summary.no_time(subject)]
+    columns = [
+        html.Div(list(_time(module, subject)), className="column"),
+        html.Div(list(_memory(subject)), className="column"),
+    ]
+    return html.Div(
+        [
+            blocks.heading(Heading(title(module.row), summary.QUESTION)),
+            *blocks.draw_all(summary.what(subject), "what"),
+            blocks.headline(summary.headline(subject)),
+            html.Div([blocks.note(note) for note in notes if isinstance(note, Note)], className="findings"),
+            html.Div(columns, className="columns"),
+            *_modules(module),
+            *_problems(module),
+        ],
+        className="page overview",
+    )
+
+
+def _time(module: Module, subject: Subject) -> Iterable[Component]:
+    launched = subject.launched
+    if launched.empty:
+        yield blocks.note(
+            Note("No launches: the program that runs is not among the files.", "missing", "hlotrace capture MODEL.py")
+        )
+        return
+    by = costs.ranking(launched)
+    words = {
+        "cycles_total": "Where time goes",
+        "flops_total": "Where FLOPs go",
+        "hbm_bytes_total": "Where HBM traffic goes",
+    }
+    units_of: dict[str, Any] = {"cycles_total": "cycles", "flops_total": "flop", "hbm_bytes_total": "bytes"}
+    totals = launched.groupby("category")[by].sum().sort_values(ascending=False)
+    shares = [(str(name), float(value)) for name, value in totals.items() if value > 0]
+    yield blocks.section(
+        [words[by], blocks.origin("compiler" if by == "cycles_total" else "predicted")],
+        share_bar(shares, units_of[by], "category"),
+    )
+    yield blocks.grid(ops.launches_grid(launched, TOP), "overview-launches")
+    yield link(f"All {len(module.final):,} ops", "Open the page Ops", page="ops")
+
+
+def _memory(subject: Subject) -> Iterable[Component]:
+    if subject.peak is None or subject.at_peak is None:
+        yield blocks.note(memory.missing(subject.row))
+        return
+    shares = sorted(subject.peak.by_category.items(), key=lambda item: -item[1])
+    name = f"Where memory goes: the peak, at position {subject.peak.index}"
+    yield blocks.section(
+        [name, blocks.origin("compiler")], share_bar([(key, float(size)) for key, size in shares], "bytes", "")
+    )
+    yield blocks.grid(memory.alive_grid(subject.at_peak, "at the peak", TOP), "overview-alive")
+    yield link(
+        f"All {len(subject.at_peak):,} values at the peak", "Open the page Memory", page="memory", at=subject.peak.index
+    )
+
+
+def share_bar(shares: list[tuple[str, float]], unit: str, kind: str) -> Component:
+    """One bar cut into shares, with a legend that says each; choosing one selects that `kind` where there is one."""
+    from hlotrace.app.grids import swatches
+
+    colours = swatches()
+    total = sum(value for _, value in shares) or 1.0
+    parts, legend = [], []
+    for name, value in shares:
+        words = f"{name}: {format_value(value, unit)}, {100 * value / total:.1f} %"
+        style = {"width": f"{100 * value / total:.3f}%", "backgroundColor": colours.get(name)}
+        parts.append(html.Div(className="share" if name in colours else "share hatched", style=style, title=words))
+        swatch = html.Span(
+            className="swatch" if name in colours else "swatch hatched", style={"backgroundColor": colours.get(name)}
+        )
+        label = [
+            swatch,
+            html.Span(name),
+            html.Span(format_value(value, unit), className="amount"),
+            html.Span(f"{100 * value / total:.1f} %", className="amount"),
+        ]
+        legend.append(
+            link(label, f"Choose {name}", select=f"{kind}:{name}")
+            if kind
+            else html.Span(label, className="legend-item")
+        )
+    return html.Div([html.Div(parts, className="shares"), html.Div(legend, className="legend")])
+
+
+def _modules(module: Module) -> Iterable[Component]:
+    frame: pd.DataFrame = module.bundle["modules"]
+    if len(frame) < 2:
+        return
+    small = sum(
+        1
+        for row in frame.to_dict("records")
+        if is_small({**row, "error": row["error"] if isinstance(row["error"], str) else None})
+    )
+    made = next((block for block in modules_view.build(module.bundle, top=TOP) if isinstance(block, Grid)), None)
+    if made is not None:
+        yield blocks.grid(made, "overview-modules")
+    words = f"All {len(frame):,} modules" + (f", {small:,} of them small" if small else "")
+    yield link(words, "Open the page Modules", page="modules")
+
+
+def _problems(module: Module) -> Iterable[Component]:
+    problems = module.bundle["problems"]
+    if len(problems):
+        what = "1 problem was" if len(problems) == 1 else f"{len(problems):,} problems were"
+        yield html.Div(
+            [blocks.note(Note(f"{what} met in reading this.", "warning")), link("Show them", page="problems")],
+            className="beside",
+        )
