@@ -1,4 +1,4 @@
-"""Small tables by hand, shaped as the declarations say, for what no compiler here writes: hostile names, gaps, failures."""
+"""Small tables by hand, shaped as the declarations say: hostile names, gaps and failures that no compiler writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hlotrace.bundle import Manifest
+from hlotrace.bundle import Failure, Manifest, Program
 from hlotrace.load import to_frame
 from hlotrace.tables import ALL_TABLES
 
@@ -131,7 +131,8 @@ def _instructions() -> list[Row]:
             estimated_cycles=1_200_000, schedule_index=1, fusion_kind="kOutput",
         ),
         instruction_row(
-            after, "main", "multiply.1", "multiply", operands=["fusion.1", "x"], estimated_cycles=300_000, schedule_index=2
+            after, "main", "multiply.1", "multiply", operands=["fusion.1", "x"], estimated_cycles=300_000,
+            schedule_index=2,
         ),
         instruction_row(
             after, "main", "custom-call.1", "custom-call", operands=["multiply.1"], schedule_index=3, is_root=True,
@@ -243,3 +244,97 @@ def layer_rows() -> dict[str, list[Row]]:
         "buffers": _buffers(),
         "memory_timeline": _timeline(),
     }
+
+
+HOSTILE = "</title><script>alert('x')</script><img src=https://evil.example/x onerror=alert(1)>|`\"'&"
+
+
+def hostile_rows() -> dict[str, list[Row]]:
+    """The layer with every text replaced by markup that wants out of its cell, in tables that hold together."""
+    rows = layer_rows()
+    named = {"instruction", "fusion", "computation", "caller_computation", "value", "module"}
+    for name, items in rows.items():
+        for item in items:
+            for key, value in item.items():
+                if isinstance(value, str) and key not in ("stage", "final_stage", "platform", "device_kind", "role"):
+                    known = key in named or (name == "instructions" and key in ("opcode", "category"))
+                    item[key] = (
+                        f"{value}{HOSTILE}" if known or key in ("category", "op_name", "source_file") else HOSTILE
+                    )
+                elif isinstance(value, list) and key in ("operands", "called", "source_lines", "member_opcodes"):
+                    item[key] = [f"{text}{HOSTILE}" for text in value]
+    for row in rows["buffers"]:
+        row["category"] = row["category"].removesuffix(HOSTILE)
+    rows["problems"] = [{"file": HOSTILE, "place": HOSTILE, "what": HOSTILE, "consequence": HOSTILE}]
+    return rows
+
+
+def cpu_rows() -> dict[str, list[Row]]:
+    """The layer as a CPU's compiler leaves it: no cycles, no capacity."""
+    rows = layer_rows()
+    rows["modules"] = [
+        module_row(
+            platform="cpu",
+            target="cpu",
+            device_kind="cpu",
+            estimated_cycles=None,
+            hbm_capacity_bytes=None,
+            code_bytes=None,
+        )
+    ]
+    for table in ("instructions", "fusions"):
+        rows[table] = [{**row, "estimated_cycles": None} for row in rows[table]]
+    return rows
+
+
+def unscheduled_rows() -> dict[str, list[Row]]:
+    """The program before optimisation alone, as one HLO file gives it."""
+    stage = "before_optimizations"
+    known = ("module", "name", "is_scheduled", "stages", "final_stage", "instruction_count")
+    module = module_row(is_scheduled=False, stages=[stage], final_stage=stage, instruction_count=5)
+    return {
+        "modules": [{name: module[name] for name in known}],
+        "computations": [row for row in _computations() if row["stage"] == stage],
+        "instructions": [row for row in _instructions() if row["stage"] == stage],
+    }
+
+
+def many_rows(small: int = 7) -> dict[str, list[Row]]:
+    """The layer among eager primitives, and one more program of the same name for the CPU."""
+    rows = layer_rows()
+    eager = [
+        module_row(f"jit_add_{number}", name="jit_add", instruction_count=3, hbm_needed_bytes=None)
+        for number in range(small)
+    ]
+    cpu = module_row("jit_layer.cpu", platform="cpu", target="cpu", device_kind="cpu", instruction_count=30)
+    rows["modules"] = [*eager, cpu, module_row(instruction_count=20)]
+    rows["compilations"] = [{"name": "jit_convert", "kind": "eager", "count": 4}]
+    return rows
+
+
+def manifest(failure: Failure | None = None, **values: Any) -> Manifest:
+    """The manifest of a capture of the layer."""
+    program = Program(
+        module="jit_layer",
+        name="jit_layer",
+        function="layer",
+        defined_at="/home/planted/model/layer.py:10",
+        target="v5e:2x2",
+        platform="tpu",
+        device_kind="TPU v5 lite",
+        device_count=1,
+        compile_ns=2_500_000_000,
+        failure=failure,
+    )
+    return Manifest(
+        **{
+            "created": "2026-11-02T10:00:00+00:00",
+            "status": "complete",
+            "argv": ["/home/planted/model/layer.py", "--steps", "2"],
+            "versions": {"hlotrace": "0.1.0", "jax": "0.10.2", "libtpu": "0.0.42.1"},
+            "environment": {},
+            "targets": [],
+            "programs": [program],
+            **values,
+        }
+    )

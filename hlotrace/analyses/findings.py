@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.costs import Coverage, coverage, ranking, top_launches
-from hlotrace.units import format_bytes, format_count, format_percent
+from hlotrace.units import format_bytes, format_count, format_percent, is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,7 @@ MOST = 3
 NEARLY_FULL = 0.9
 LARGE = 0.10
 """A part of the whole from which on it is worth a sentence."""
+LONGEST_NAME = 40
 PADDED = 0.05
 UNESTIMATED = 0.05
 
@@ -65,8 +67,8 @@ def _memory(alive: pd.DataFrame | None) -> Iterator[Finding]:
         row = temporary.iloc[0]
         share = int(row["counted_bytes"]) / total
         yield Finding(
-            f"The largest temporary at the peak is {row['value']}, {format_bytes(int(row['bytes']))} "
-            f"({format_percent(share)} of what is alive){_from(row)}.",
+            f"The largest temporary at the peak, {_named(row['value'])}, is {format_percent(share)} of what is alive: "
+            f"{format_bytes(int(row['bytes']))}{_from(row)}.",
             share,
             "memory",
         )
@@ -88,7 +90,7 @@ def _ops(launched: pd.DataFrame) -> Iterator[Finding]:
     if share == share and share >= LARGE:
         words = {"cycles_total": "estimated cycles", "flops_total": "FLOPs", "hbm_bytes_total": "HBM bytes"}[by]
         yield Finding(
-            f"{top['instruction']} has {format_percent(share)} of the {words} ({top['category']}){_from(top)}.",
+            f"{_named(top['instruction'])} has {format_percent(share)} of the {words} ({top['category']}){_from(top)}.",
             float(share),
             "ops",
         )
@@ -111,8 +113,8 @@ def _unestimated(reach: Coverage) -> Finding:
     opcodes = ", ".join(f"{opcode} x{count}" for opcode, count in reach.without[:3])
     missing = reach.total - reach.estimated
     return Finding(
-        f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate of the compiler "
-        f"({opcodes}): the time leaves them out.",
+        f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate and are not in the time "
+        f"({opcodes}).",
         1 - reach.share,
         "ops",
     )
@@ -122,4 +124,11 @@ def _from(row: pd.Series) -> str:
     file, line = row["source_file"], row["source_line"]
     if not isinstance(file, str):
         return ""
-    return f", from {file}:{int(line)}" if line == line and type(line).__name__ != "NAType" else f", from {file}"
+    name = PurePosixPath(file).name
+    return f", {name}" if is_missing(line) else f", {name}:{int(line)}"
+
+
+def _named(name: object) -> str:
+    """A name short enough for a sentence: its end tells more."""
+    text = str(name)
+    return text if len(text) <= LONGEST_NAME else f"…{text[1 - LONGEST_NAME :]}"

@@ -40,8 +40,11 @@ def joined_sources(source_lines: object) -> str:
     lines: dict[str, list[str]] = {}
     for place in source_lines if source_lines is not None else ():  # type: ignore[attr-defined]
         file, _, line = str(place).rpartition(":")
-        lines.setdefault(PurePosixPath(file or line).name, []).append(line)
-    return "; ".join(f"{file}:{','.join(numbers)}" for file, numbers in lines.items())
+        if file:
+            lines.setdefault(PurePosixPath(file).name, []).append(line)
+        else:
+            lines.setdefault(line, [])
+    return "; ".join(f"{file}:{','.join(numbers)}" if numbers else file for file, numbers in lines.items())
 
 
 @dataclass
@@ -114,17 +117,20 @@ def _connect(result: Members, rows: dict[str, dict[str, Any]]) -> None:
             result.edges.append((source, output, rows[source]["bytes"], True))
 
 
-def _through(row: dict[str, Any], rows: dict[str, dict[str, Any]], depth: int = 0) -> Iterator[str]:
-    """The operands of a row, each once, seen through plumbing."""
-    seen = set()
-    for operand in _names(row["operands"]):
-        source = rows.get(operand)
-        passes = source is not None and source["opcode"] in PLUMBING and depth < len(rows)
-        found = _through(source, rows, depth + 1) if passes and source else iter((operand,))
-        for name in found:
-            if name not in seen:
-                seen.add(name)
-                yield name
+def _through(row: dict[str, Any], rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The operands of a row, each once and in order, seen through plumbing."""
+    seen: set[str] = set()
+    waiting = _names(row["operands"])[::-1]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        source = rows.get(name)
+        if source is not None and source["opcode"] in PLUMBING:
+            waiting += _names(source["operands"])[::-1]
+        else:
+            yield name
 
 
 def _names(operands: object) -> list[str]:

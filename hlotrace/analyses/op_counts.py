@@ -81,7 +81,7 @@ def group_keys(instructions: pd.DataFrame, by: str, depth: int = 0) -> pd.Series
     if by == "scope":
         names = instructions["op_name"]
         scopes = {name: scope_of(name, depth) for name in names.dropna().unique()}
-        return names.map(scopes, na_action="ignore")
+        return names.map(scopes, na_action="ignore").astype(names.dtype)
     return instructions[by]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from hlotrace.render.cells import Column, columns_of
-from hlotrace.units import format_percent, format_value
+from hlotrace.units import NOTHING, format_percent, format_value
 from hlotrace.views.blocks import Bars, Block, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def _grid(grid: Grid) -> str:
 
 
 def _cells(column: Column) -> list[str]:
-    if column.is_number:
-        return column.texts
-    return [code(text) if column.is_code else escape(text) for text in column.texts]
+    return [code(text) if column.is_code and text != NOTHING else escape(text) for text in column.texts]
 
 
 def _folded(title: str, rows: int, body: str, note: str = "") -> str:

@@ -6,7 +6,7 @@ By category
 category        before  after  in fusions  launches before  after  cycles (M)
 matmul               9      9           9                9      9        1.05
 elementwise         41     38          38               41      0           –
-Largest launches, by the compiler's cycles
+Largest ops, by the compiler's cycles
 op          category  cycles (k)  share  FLOPs (G)  source
 fusion.12   matmul        362.10  34.2%      34.36  …/layer.py:20
 """
@@ -143,7 +143,7 @@ def launches_grid(launched: pd.DataFrame, top: int) -> Grid:
         *(column for column in figures if frame[column.name].notna().any()),
         ShownColumn("source", "source", emphasis="path"),
     )
-    title = f"Largest launches, by {RANKING_WORDS[by]}"
+    title = f"Largest ops, by {RANKING_WORDS[by]}"
     return Grid(title, cut(frame, top), columns, len(frame), selects="instruction")
 
 

@@ -4,7 +4,7 @@ jit_layer on v5e:2x2
 layer of layer.py:12, captured with jax 0.10.2, libtpu 0.0.42.1
 HBM needed 308.12 MiB, fits: 1.9 % of 15.75 GiB   time of one run 1.84 ms (the compiler's cycles at 1.5 GHz)
 launches 21 (96 before optimisation)              compile time 8.20 s
-Largest launches, by the compiler's cycles
+Largest ops, by the compiler's cycles
 …five of them
 Largest buffers at the peak
 …five of them
@@ -13,14 +13,14 @@ fusions      hlotrace show bundle fusions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import alive, costs
 from hlotrace.analyses.findings import findings
 from hlotrace.units import format_bytes, format_count, format_ns, format_percent
 from hlotrace.views import memory, ops
-from hlotrace.views.blocks import Block, Figure, Figures, Note
+from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
 from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of
 from hlotrace.views.view import MODULE, Parameter, Tables, View
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from hlotrace.bundle import Manifest, Program
 
 QUESTION = "What is this, does it fit, how long does it take, and what costs most?"
+
+LAUNCH_COLUMNS = ("instruction", "category", "cycles_total", "share", "source")
+VALUE_COLUMNS = ("value", "category", "bytes", "shape", "source")
 
 TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
 
@@ -59,17 +62,22 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     blocks += [*what(subject), *failure_notes(subject), headline(subject), *no_time(subject)]
     blocks += finding_notes(subject)
     if len(subject.launched):
-        blocks += [ops.launches_grid(subject.launched, top), Note("All ops:", command=command(tables, "ops", option))]
+        blocks.append(_narrow(ops.launches_grid(subject.launched, top), LAUNCH_COLUMNS))
     if subject.at_peak is not None:
-        blocks.append(memory.alive_grid(subject.at_peak, "at the peak", top))
-        blocks.append(Note("All memory:", command=command(tables, "memory", option)))
+        held = subject.at_peak[subject.at_peak["counted_bytes"] > 0]
+        blocks.append(_narrow(memory.alive_grid(held, "at the peak", top), VALUE_COLUMNS))
     else:
         blocks.append(memory.missing(row))
-    blocks += [
-        Note("Fusions:", command=command(tables, "fusions", option)),
-        Note("Modules:", command=command(tables, "modules")),
-    ]
+    details = (("Ops:    ", "ops"), ("Fusions:", "fusions"), ("Memory: ", "memory"))
+    blocks += [Note(label, command=command(tables, view, option)) for label, view in details]
+    if len(tables["modules"]) == 1:
+        blocks.append(Note("Modules:", command=command(tables, "modules")))
     return [*blocks, *problems_tail(tables)]
+
+
+def _narrow(grid: Grid, names: tuple[str, ...]) -> Grid:
+    """Only the columns that fit a line of any terminal; the view that the grid is of has the others."""
+    return replace(grid, columns=tuple(column for column in grid.columns if column.name in names), note="")
 
 
 def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
