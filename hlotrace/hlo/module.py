@@ -41,7 +41,8 @@ class Frames:
     Attributes:
         file_names, function_names: indexed by id - 1.
         locations: int64 [n, 6]: file id, function id, line, end line, column, end column.
-        stack: int64 [n, 2]: location id, parent frame id (0 or itself: none).
+        stack: int64 [n, 2]: location id, parent frame id, 0 for none. HLO text writes the parent's id plus one (the
+            text and the proto of one module differ so, in every version looked at); its reader takes that back.
     """
 
     file_names: tuple[str, ...]
