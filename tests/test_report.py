@@ -47,13 +47,14 @@ def written(synthetic, tmp_path):
 
 @pytest.mark.parametrize("case", ["layer_rows", "hostile_rows", "cpu_rows", "unscheduled_rows", "many_rows"])
 def test_nothing_in_the_page_points_out_of_it(written, case):
-    for tag, attributes in Page(written(case)).tags:
+    html = written(case)
+    for tag, attributes in Page(html).tags:
         for name in ("src", "href", "xlink:href", "data", "action", "srcset", "poster", "formaction"):
             value = attributes.get(name) or ""
             assert value == "" or value.startswith("#") or (tag == "link" and value == "data:,"), (tag, name, value)
         assert tag not in ("iframe", "object", "embed", "img", "base", "form"), tag
-    assert "@import" not in written(case)
-    assert not re.search(r"url\((?!#)", written(case))
+    assert "@import" not in html
+    assert not re.search(r"url\((?!#)", html)
 
 
 def test_hostile_names_stay_text(written):
@@ -127,8 +128,8 @@ def test_markdown_folds_long_tables_and_keeps_cells_in_their_rows(written):
     text = written("hostile_rows", ".md")
     tables = [line for line in text.splitlines() if line.startswith("| ")]
     assert tables
-    outside_code = re.sub(r"(`+).*?\1", "", text)
-    assert not re.search(r"(?<!\\)<(?!details>|/details>|summary>|/summary>)", outside_code)
+    outside_code = re.sub(r"(`+).*?\1", "", re.sub(r"\\.", "", text))
+    assert not re.search(r"<(?!details>|/details>|summary>|/summary>)", outside_code)
     header = next(line for line in tables if line.startswith("| op |"))
     row = next(line for line in tables if line.startswith("| `") and "fusion.1" in line)
     assert len(re.findall(r"(?<!\\)\|", row)) == len(re.findall(r"(?<!\\)\|", header))
