@@ -28,7 +28,7 @@ ROLES = ("entry", "fusion", "while_body", "while_condition", "branch", "reducer"
 ENTRY, FUSION, BODY, CONDITION, BRANCH, REDUCER, CALLED, ASYNC, UNUSED = range(len(ROLES))
 
 UNKNOWN = -1
-_APPLY = ("map", "scatter", "sort", "select-and-scatter", "topk")
+_APPLY = ("map", "scatter", "sort", "select-and-scatter", "topk", "scan")
 _MOST = 1 << 62
 
 _BY_CALL_ROLE = {
@@ -88,7 +88,9 @@ def edge_roles(hlo: HloModule, rows: NDArray[np.int32]) -> NDArray[np.int32]:
     by_call = np.array([_BY_CALL_ROLE.get(name, UNUSED) for name in CALL_ROLES], np.int32)
     by_opcode = np.array([_role_for(opcode) for opcode in hlo.opcodes], np.int32)
     roles = by_call[hlo.called_role]
-    return np.where(roles == UNUSED, by_opcode[hlo.opcode[rows]], roles).astype(np.int32)
+    roles = np.where(roles == UNUSED, by_opcode[hlo.opcode[rows]], roles)
+    started = (roles == REDUCER) & (hlo.called_role == CALL_ROLES.index("calls"))
+    return np.where(started, ASYNC, roles).astype(np.int32)
 
 
 def _role_for(opcode: str) -> int:

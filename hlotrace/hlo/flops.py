@@ -72,10 +72,10 @@ def flops(
     counted = np.array([opcode in _PER_RESULT_ELEMENT for opcode in hlo.opcodes], bool)
     own = np.where(counted[hlo.opcode], shapes.elements[hlo.shape], 0)
     own[products.rows] = products.flops
-    whole = np.isin(edge_role, (FUSION, ASYNC)) | _by_custom_call(hlo)
-    applications = whole.astype(np.int64)
+    own[calling_rows(hlo)[edge_role == ASYNC]] = 0
+    applications = np.isin(edge_role, (FUSION, ASYNC)).astype(np.int64)
     _measure_special(_Module(hlo, shapes, operand_shape), own, applications)
-    entered = ~whole & (edge_role != REDUCER)
+    entered = ~np.isin(edge_role, (FUSION, ASYNC, REDUCER)) & ~_by_custom_call(hlo)
     result: NDArray[np.int64] = _sum_up(
         order, hlo.computation_start, hlo.called_start, hlo.called, own, applications, entered
     )
@@ -83,7 +83,7 @@ def flops(
 
 
 def _by_custom_call(hlo: HloModule) -> NDArray[np.bool_]:
-    """Which entries of `hlo.called` are called by a custom call, which is one kernel whatever it calls."""
+    """Which entries of `hlo.called` are called by a custom call: XLA counts nothing for it, whatever it calls."""
     opcode = np.array([opcode == "custom-call" for opcode in hlo.opcodes], bool)[hlo.opcode]
     return opcode[calling_rows(hlo)]
 
@@ -161,6 +161,11 @@ def _updates(module: _Module, row: int) -> int:
     return _size(module.operand(row, operands // 2 + 1))
 
 
+def _steps(module: _Module, row: int) -> int:
+    shape, along = module.operand(row, 0), numbers(module.attributes(row), "dimensions")
+    return shape.dims[along[0]] if shape and along and along[0] < len(shape.dims) else -1
+
+
 def _comparisons(module: _Module, row: int) -> int:
     elements = _size(module.operand(row, 0))
     return elements * (elements - 1).bit_length() if elements > 1 else min(elements, 0)
@@ -168,7 +173,7 @@ def _comparisons(module: _Module, row: int) -> int:
 
 def _transform(module: _Module, row: int) -> int:
     lengths = numbers(module.attributes(row), "fft_length")
-    return _FFT_FACTOR * prod(length.bit_length() - 1 for length in lengths) * _size(module.result(row))
+    return _FFT_FACTOR * prod(length.bit_length() - 1 for length in lengths) * _size(module.operand(row, 0))
 
 
 def _cholesky(module: _Module, row: int) -> int:
@@ -195,6 +200,7 @@ _RULES: dict[str, Callable[[_Module, int], int]] = {
     "reduce-window": _window_reductions,
     "select-and-scatter": _selections,
     "scatter": _updates,
+    "scan": _steps,
     "map": lambda module, row: _size(module.result(row)),
 }
 """Of opcodes that are not in `_DIRECT`: how often they apply what they call."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from hlotrace.hlo.call_graph import calling_rows
+from hlotrace.hlo.execution import REDUCER, edge_roles
 from hlotrace.hlo.module import CALL_ROLES
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def flattened_schedule(hlo: HloModule) -> NDArray[np.int32]:
     """
     if hlo.entry < 0:
         return np.empty(0, np.int32)
+    reducers = edge_roles(hlo, calling_rows(hlo)) == REDUCER
+    called = np.where(reducers, np.int32(-1), hlo.called)
     enters = np.array([_enters(opcode) for opcode in hlo.opcodes], np.int32)
     return _flatten(hlo.entry, hlo.computation_start, enters[hlo.opcode], hlo.called_start, hlo.called, hlo.called_role)
 
@@ -52,8 +56,7 @@ def _enters(opcode: str) -> int:
     """How control flow enters what an opcode calls; any `…-start` that calls a computation is an async start."""
     if opcode == "while":
         return _CONDITION_FIRST
-    native = opcode in ("all-reduce-start", "reduce-scatter-start")
-    return _IN_ORDER if opcode in ("call", "conditional") or (opcode.endswith("-start") and not native) else _NEVER
+    return _IN_ORDER if opcode in ("call", "conditional") or opcode.endswith("-start") else _NEVER
 
 
 @njit(cache=True)
