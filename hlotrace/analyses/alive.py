@@ -35,10 +35,10 @@ def position(timeline: pd.DataFrame, space: int, at: int | None = None) -> Posit
     rows = timeline[timeline["memory_space"] == space]
     if at is not None:
         rows = rows[rows["schedule_index"] == at]
-    live = rows["live_bytes"].dropna()
-    if live.empty:
+    rows = rows[rows["live_bytes"].notna()]
+    if rows.empty:
         return None
-    row = rows.loc[live.astype("int64").idxmax()]
+    row = rows.iloc[int(rows["live_bytes"].to_numpy("int64").argmax())]
     return Position(
         int(row["schedule_index"]),
         _text(row["instruction"]),

@@ -48,16 +48,15 @@ def render_report(report: Report) -> str:
 
 def draw(block: Block) -> str:
     """One block as HTML; every text in it is escaped."""
-    template = _environment().get_template("blocks.html.j2").module
     match block:
         case Heading():
-            return str(template.heading(block))
+            return _filled("heading", block)
         case Note():
-            return str(template.note(block))
+            return _filled("note", block)
         case Figures():
-            return str(template.figures([_figure(item) for item in block.items]))
+            return _filled("figures", [_figure(item) for item in block.items])
         case Grid():
-            return str(template.grid(block, [_Head(column) for column in columns_of(block)], _rows(block)))
+            return _filled("grid", block, [_Head(column) for column in columns_of(block)], _rows(block))
         case Bars():
             return _chart(block.title, svg.bars(block), block.origin, legend=list(block.series))
         case StackedArea():
@@ -70,6 +69,10 @@ def draw(block: Block) -> str:
 
 
 _GRAPH_NOTE = "Strong edges go through memory; thin ones stay inside the fusion. On them: the bytes of the value."
+
+
+def _filled(macro: str, *values: object) -> str:
+    return str(getattr(_environment().get_template("blocks.html.j2").module, macro)(*values))
 
 
 @cache
@@ -136,5 +139,4 @@ def _chart(title: str, picture: str, origin: str, note: str = "", legend: list[s
     if not picture:
         return ""
     entries = [{"name": name, "colour": colour(name), "known": has_colour(name)} for name in legend or []]
-    template = _environment().get_template("blocks.html.j2").module
-    return str(template.chart(title, Markup(picture), origin, note, entries))
+    return _filled("chart", title, Markup(picture), origin, note, entries)

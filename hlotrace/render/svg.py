@@ -206,7 +206,7 @@ def _layers(block: StackedArea, plot: _Plot, columns: list[int]) -> list[str]:
             f"L{number(plot.x(i + 1))},{number(plot.y(lower[i]))}H{number(plot.x(i))}"
             for i in range(len(columns) - 1, -1, -1)
         )
-        parts.append(element("path", d=f"M{forth[1:]}{back}Z", **paint(name, block.origin)))
+        parts.append(element("path", "", d=f"M{forth[1:]}{back}Z", **paint(name, block.origin)))
         lower = upper
     return parts
 

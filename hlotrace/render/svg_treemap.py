@@ -107,7 +107,7 @@ def _group(block: Treemap, group: str, share: str, members: list[int], box: Box)
         content = element("title", escape("\n".join(lines)))
         wide, high = max(place.width - 1, 0.2), max(place.height - 1, 0.2)
         content += element(
-            "rect", x=place.x + 0.5, y=place.y + 0.5, width=wide, height=high, **paint(group, block.origin)
+            "rect", "", x=place.x + 0.5, y=place.y + 0.5, width=wide, height=high, **paint(group, block.origin)
         )
         parts.append(element("g", content + _label(block.labels[index], value, group, place)))
     return parts

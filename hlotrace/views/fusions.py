@@ -21,6 +21,8 @@ from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hlotrace.tables import Unit
+
 QUESTION = "What was fused, what does each fusion save, and where does it come from?"
 MOST_TILES = 300
 MOST_NODES = 120
@@ -97,7 +99,7 @@ def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
     return Grid("Fusions", cut(frame, top), columns, len(frame), note, "fusion")
 
 
-AREAS = {
+AREAS: dict[str, tuple[str, Unit]] = {
     "time": ("the compiler's cycles", "cycles"),
     "bytes": ("bytes in and out", "bytes"),
     "count": ("instructions fused", "count"),

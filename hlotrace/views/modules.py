@@ -46,7 +46,7 @@ def build(tables: Tables, *, top: int) -> list[Block]:
             Note("There is no module in it.", "missing", "hlotrace capture MODEL.py"),
             *problems_tail(tables),
         ]
-    columns = COLUMNS
+    columns: tuple[ShownColumn, ...] = COLUMNS
     if frame["error"].notna().any():
         columns = (*COLUMNS, ShownColumn("error", "error"))
     blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), selects="module"))
