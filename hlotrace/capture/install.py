@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from hlotrace import bundle
 from hlotrace.capture.offline import OfflineWatch
@@ -24,9 +25,14 @@ def install(session: Session) -> Watch:
         CaptureError: this JAX lacks what a capture takes hold of.
     """
     _leave_no_frames()
+    leave_out_absent_tpu()
     watch = _watch(session)
     watch.install()
     session.describe_backend = backend_if_started
+    if session.spec.target is None and session.spec.steps:
+        from hlotrace.capture.native import NativeProfile
+
+        session.listeners.append(NativeProfile(session, session.spec.steps))
     return watch
 
 
@@ -49,6 +55,26 @@ def backend_if_started() -> tuple[str, str, int] | None:
     backend = bridge.get_backend()
     devices = backend.devices()
     return str(backend.platform), str(devices[0].device_kind), len(devices)
+
+
+def leave_out_absent_tpu() -> None:
+    """Where no TPU is attached, JAX does not ask libtpu for one.
+
+    It would take seconds, fill stderr with complaints, make the profiler load its plugin, and hold a lock that keeps
+    a second capture on this machine from doing the same. `JAX_PLATFORMS` stays the script's own.
+    """
+    from jax._src import hardware_utils, xla_bridge
+
+    chips, _ = hardware_utils.num_available_tpu_chips_and_device_id()  # type: ignore[no-untyped-call]
+    attached = chips or any(Path("/dev").glob("accel*")) or any(Path("/dev/vfio").glob("[0-9]*"))
+    known = xla_bridge._backend_factories.get("tpu")
+    if known is not None and not attached and not xla_bridge.backends_are_initialized():
+        # It stays a known platform: modules of JAX that are imported later register lowerings for it.
+        xla_bridge._backend_factories["tpu"] = replace(known, factory=_no_tpu)
+
+
+def _no_tpu() -> NoReturn:
+    raise RuntimeError("no TPU is attached to this machine")
 
 
 def _leave_no_frames() -> None:

@@ -17,14 +17,15 @@ class Call:
         module: the program's `bundle.Program.module`.
         executable: what JAX runs, a `MeshExecutable`.
         count: calls of this program so far, this one included; 1 is the call that compiled.
-        run_again: starts the program once more with arguments like those of this call (zeros: the
-            program may have consumed its own) and gives its outputs.
+        arguments: what it is called with, dropped ones included; do not keep them alive.
+        run: starts the program with such arguments, uncounted and unheard.
     """
 
     module: str
     executable: Any
     count: int
-    run_again: Callable[[], Any]
+    arguments: tuple[Any, ...]
+    run: Callable[..., Any]
 
 
 class Listener(Protocol):

@@ -326,23 +326,13 @@ class ProgramCall:
         self._record.calls += 1
         if not self._session.listeners:
             return self._real(*args)
-        call = Call(self._record.module, self._executable, self._record.calls, self._run_again)
+        call = Call(self._record.module, self._executable, self._record.calls, args, self._real)
         for listener in self._session.listeners:
             listener.before_call(call)
         outputs = self._real(*args)
         for listener in self._session.listeners:
             listener.after_call(call, outputs)
         return outputs
-
-    def _run_again(self) -> Any:
-        from hlotrace.capture.zeros import zeros_like
-
-        executable = self._executable
-        kept = sorted(executable._kept_var_idx)
-        arguments: list[Any] = [None] * (kept[-1] + 1 if kept else 0)
-        for index, aval, sharding in zip(kept, executable.in_avals, executable._in_shardings, strict=False):
-            arguments[index] = zeros_like(aval, sharding, committed=True)
-        return self._real(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
