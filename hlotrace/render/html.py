@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from hlotrace.render.report import Report
 
+LONG_TEXT = 24
+"""Text of more characters than this keeps to two lines; the whole stands in its tooltip."""
+
 ORIGINS = {
     "measured": "measured: by a clock or a counter",
     "compiler": "compiler: the compiler's own figure or estimate",
@@ -125,6 +128,8 @@ def _cells(column: Column) -> Iterator[Markup]:
             yield Markup('<td class="p"><span title="{0}"><bdi>{0}</bdi></span></td>').format(text)
         elif column.shown.emphasis == "code":
             yield Markup('<td class="c"><span title="{0}">{0}</span></td>').format(text)
+        elif len(text) > LONG_TEXT:
+            yield Markup('<td class="t"><span title="{0}">{0}</span></td>').format(text)
         else:
             yield Markup("<td>{}</td>").format(text)
 

@@ -14,7 +14,7 @@ from hlotrace.units import column_scale, format_percent, format_value
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Bars, Origin, StackedArea
 
-WIDTH = 1072.0
+WIDTH = 1200.0
 MOST_STEPS = 400
 """A timeline is drawn in at most so many steps, each showing the position of its stretch at which most is alive."""
 CAPACITY_IN_SIGHT = 3.0
@@ -44,9 +44,14 @@ def picture(height: float, label: str, content: Iterable[str], width: float = WI
 
 def paint(name: str, origin: Origin) -> dict[str, str | float]:
     """How a surface of that name is filled: measured solid, the compiler's lighter, predicted and unknown hatched."""
-    if origin == "predicted" or not has_colour(name):
+    if is_hatched(name, origin):
         return {"fill": f"url(#hatch-{colour(name)[1:]})", "class_": "surface"}
     return {"fill": colour(name), "class_": "surface solid" if origin == "measured" else "surface estimate"}
+
+
+def is_hatched(name: str, origin: Origin) -> bool:
+    """Whether a surface of that name is hatched: a prediction, or something without a colour of its own."""
+    return origin == "predicted" or not has_colour(name)
 
 
 def hatches() -> str:

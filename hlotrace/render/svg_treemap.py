@@ -7,16 +7,16 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlotrace.render.palette import colour
-from hlotrace.render.svg import WIDTH, element, paint, picture, text
+from hlotrace.render.svg import WIDTH, element, is_hatched, paint, picture, text
 from hlotrace.units import format_percent, format_value
 
 if TYPE_CHECKING:
-    from hlotrace.views.blocks import Treemap
+    from hlotrace.views.blocks import Origin, Treemap
 
 HEIGHT = 400.0
 GROUP_TITLE = 18.0
 CHARACTER = 6.6
-DARK_INK_FROM = 0.36
+DARK_INK_FROM = 0.18
 """The luminance of a surface from which on dark letters are read more easily on it."""
 
 
@@ -97,7 +97,8 @@ def _group(block: Treemap, group: str, share: str, members: list[int], box: Box)
     inner, parts = box, []
     if box.height > 3 * GROUP_TITLE and box.width > 60:
         inner = Box(box.x, box.y + GROUP_TITLE, box.width, box.height - GROUP_TITLE)
-        label = _fitting(f"{group}  {share}", box.width - 8) or _fitting(group, box.width - 8)
+        whole = f"{group}  {share}"
+        label = whole if len(whole) * CHARACTER < box.width - 8 else _fitting(group, box.width - 8)
         parts.append(text(box.x + 3, box.y + 13, label, class_="group"))
     members = sorted(members, key=lambda index: -block.values[index])
     everything = sum(block.values)
@@ -109,14 +110,16 @@ def _group(block: Treemap, group: str, share: str, members: list[int], box: Box)
         content += element(
             "rect", "", x=place.x + 0.5, y=place.y + 0.5, width=wide, height=high, **paint(group, block.origin)
         )
-        parts.append(element("g", content + _label(block.labels[index], value, group, place)))
+        parts.append(element("g", content + _label(block.labels[index], value, group, block.origin, place)))
     return parts
 
 
-def _label(name: str, value: str, group: str, place: Box) -> str:
+def _label(name: str, value: str, group: str, origin: Origin, place: Box) -> str:
     if place.height < 16 or place.width < 34:
         return ""
     ink = "ink-dark" if luminance(colour(group)) > DARK_INK_FROM else "ink-light"
+    if is_hatched(group, origin):
+        ink = "halo"
     label = _fitting(name, place.width - 8)
     written = text(place.x + 4, place.y + 13, label, class_=ink) if label else ""
     if place.height > 32 and len(value) * CHARACTER < place.width - 8:
