@@ -19,11 +19,14 @@ CATEGORY_COLOURS: dict[str, str] = {
     "loop fusion": "#009E73",
     "elementwise": "#009E73",
     "reduction": "#E69F00",
+    "sort": "#A66F00",
     "data movement": "#CC79A7",
+    "async copy": "#E5B8D3",
     "collective": "#D55E00",
     "custom call": "#F0E442",
     "control": "#8C8C8C",
     "host": "#5A6B8C",
+    "parameter": "#8C8C8C",
 }
 """By the category of an instruction or fusion."""
 
