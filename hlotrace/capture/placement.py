@@ -41,7 +41,12 @@ def _is_plain(dtype: Any) -> bool:
 
 def _shard_args(original: Any) -> Any:
     def shard_args(
-        shardings: Sequence[Any], layouts: Sequence[Any], copy_semantics: Sequence[Any], args: Sequence[Any], *rest: Any
+        shardings: Sequence[Any],
+        layouts: Sequence[Any],
+        copy_semantics: Sequence[Any],
+        args: Sequence[Any],
+        *rest: Any,
+        **more: Any,
     ) -> Any:
         from jax._src import core
         from jax._src.array import ArrayImpl
@@ -56,11 +61,11 @@ def _shard_args(original: Any) -> Any:
             if _is_large(aval, sharding):
                 placed[index] = zeros_like(aval, sharding, committed=True)
         if not placed:
-            return original(shardings, layouts, copy_semantics, args, *rest)
+            return original(shardings, layouts, copy_semantics, args, *rest, **more)
         others = [index for index in range(len(args)) if index not in placed]
         if others:
             picked = [[values[index] for index in others] for values in (shardings, layouts, copy_semantics, args)]
-            placed |= dict(zip(others, original(*picked, *rest), strict=True))
+            placed |= dict(zip(others, original(*picked, *rest, **more), strict=True))
         return [placed[index] for index in range(len(args))]
 
     return shard_args

@@ -8,7 +8,7 @@ import itertools
 import linecache
 import os
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -38,10 +38,12 @@ class Definition:
     Attributes:
         function: its qualified name.
         place: `file:line` of its `def` or `lambda`.
+        parameters: names of its positional parameters.
     """
 
     function: str
     place: str | None
+    parameters: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -98,7 +100,15 @@ def of_function(function: Any) -> Definition | None:
     code = getattr(inner, "__code__", None)
     if not isinstance(code, CodeType) or is_library(code.co_filename):
         return None
-    return Definition(inner.__qualname__, _definition(code).place)
+    return of_any_function(inner)
+
+
+def of_any_function(function: Any) -> Definition:
+    """The definition of a function, whoever wrote it."""
+    inner = unwrap(function)
+    code = getattr(inner, "__code__", None)
+    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    return replace(_definition(code), function=name) if isinstance(code, CodeType) else Definition(name, None)
 
 
 def of_traced(jaxpr: Any) -> Definition | None:
@@ -134,7 +144,8 @@ def of_name(name: str, source: str) -> Definition | None:
 
 
 def _definition(code: CodeType) -> Definition:
-    return Definition(code.co_qualname, _place(code.co_filename, code.co_firstlineno, code.co_name))
+    place = _place(code.co_filename, code.co_firstlineno, code.co_name)
+    return Definition(code.co_qualname, place, code.co_varnames[: code.co_argcount])
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_JIT_MODULES = ("jax._src.pjit", "jax._src.api", "jax._src.traceback_util")
 
 
 class Seams:
@@ -104,6 +108,23 @@ def _not_there(what: str) -> CaptureError:
         place=str(getattr(jax, "__file__", "jax")),
         remedy="Upgrade hlotrace, or capture with jax 0.10 or 0.12 (--python EXE picks another environment).",
     )
+
+
+def on_jit(seams: Seams, heard: Callable[[Any, str], None]) -> None:
+    """`heard(jit_info, filename)` when a function is wrapped; the file is that of the code that asked for it."""
+
+    def wrap(original: Any) -> Any:
+        def parse_jit_arguments(*args: Any, **kwargs: Any) -> Any:
+            info = original(*args, **kwargs)
+            frame = sys._getframe(1)
+            while frame.f_back is not None and frame.f_globals.get("__name__") in _JIT_MODULES:
+                frame = frame.f_back
+            heard(info, frame.f_code.co_filename)
+            return info
+
+        return parse_jit_arguments
+
+    seams.replace("jax._src.pjit", "_parse_jit_arguments", wrap)
 
 
 def on_traced(seams: Seams, heard: Callable[[Any, Any, tuple[Any, ...], dict[str, Any], Any, int], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.bundle import Argument
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _LONGEST_REPR = 500
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def arguments(
@@ -104,16 +106,31 @@ def _repr(value: Any) -> str:
         text = repr(value)
     except Exception as error:  # a user's own repr may raise anything
         text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    text = _ADDRESS.sub("", text)
     return text if len(text) <= _LONGEST_REPR else text[: _LONGEST_REPR - 1] + "…"
 
 
-def mesh_axes(candidates: Iterable[Any]) -> dict[str, int] | None:
-    """Axis names and sizes of the first mesh among shardings and meshes that has any."""
-    for candidate in candidates:
-        mesh = getattr(candidate, "mesh", candidate)
-        if hasattr(mesh, "axis_names") and not getattr(mesh, "empty", True):
-            return {str(axis): int(size) for axis, size in dict(mesh.shape).items()}
-    return None
+def first_mesh(candidates: Iterable[Any]) -> Any:
+    """The first mesh among shardings and meshes, or None."""
+    meshes = (getattr(candidate, "mesh", candidate) for candidate in candidates)
+    return next((mesh for mesh in meshes if hasattr(mesh, "axis_names") and not getattr(mesh, "empty", True)), None)
+
+
+def mesh_axes(mesh: Any) -> dict[str, int] | None:
+    """Axis names and sizes."""
+    return None if mesh is None else {str(axis): int(size) for axis, size in dict(mesh.shape).items()}
+
+
+def named(sharding: Any, mesh: Any) -> Any:
+    """A sharding by mesh axes where the compiler answered with one by device numbers."""
+    if mesh is None or not hasattr(sharding, "_hlo_sharding") or sharding.num_devices != mesh.size:
+        return sharding
+    from jax._src import sharding_impls
+
+    try:
+        return sharding_impls._gspmd_to_named_sharding_via_mesh(sharding, mesh)
+    except (AttributeError, ValueError, AssertionError, IndexError, NotImplementedError):
+        return sharding  # no axes of this mesh make it
 
 
 def memory_analysis(executable: Any) -> dict[str, int] | None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hlotrace import bundle
-from hlotrace.capture import failures, provenance, seams, signatures
+from hlotrace.capture import failures, paths, provenance, seams, signatures
 from hlotrace.capture.listener import Call
+from hlotrace.capture.paths import Names
 from hlotrace.capture.spec import Event
 
 if TYPE_CHECKING:
@@ -29,15 +30,18 @@ class Origin:
 
     Attributes:
         kind: `program`, `eager` (one primitive that JAX runs by itself) or `helper` (a library's own function).
-        names: of the leaves of its arguments.
+        names: of the leaves of its arguments; results: of what it returns, null where JAX's own names are right.
+        lowering: whether its lowering has begun, once.
     """
 
     kind: str
     definition: Definition | None
     function: str
     names: tuple[str, ...] = ()
+    results: tuple[str, ...] | None = None
     static: dict[str, str] = field(default_factory=dict)
     trace_ns: int | None = None
+    lowering: bool = False
 
 
 @dataclass
@@ -79,6 +83,7 @@ class Watch:
         self.current = _Current()
         self._origins: weakref.WeakKeyDictionary[Any, Origin] = weakref.WeakKeyDictionary()
         self._known: dict[tuple[Any, ...], Record] = {}
+        self._asked_for: dict[int, Any] = {}
 
     def install(self) -> None:
         """Take hold of JAX, which is imported.
@@ -93,6 +98,7 @@ class Watch:
             raise
 
     def _take_hold(self) -> None:
+        seams.on_jit(self.seams, self.jitted)
         seams.on_traced(self.seams, self.traced)
         seams.around_lowering(self.seams, self.lower)
         seams.around_compile(self.seams, self.compile)
@@ -105,6 +111,11 @@ class Watch:
 
     # -- tracing
 
+    def jitted(self, info: Any, filename: str) -> None:
+        """A function was wrapped by `jax.jit`; by the user, a library's function is a program too."""
+        if not provenance.is_library(filename):
+            self._asked_for[id(info)] = info
+
     def traced(self, fun: Any, info: Any, args: Any, kwargs: Any, parameters: Any, nanoseconds: int) -> None:
         """A function's jaxpr is there: remember whose it is."""
         jaxpr = parameters.params["jaxpr"]
@@ -112,17 +123,24 @@ class Watch:
             return
         eager = bool(getattr(fun, "_apply_primitive", False))
         definition = provenance.of_body(jaxpr) if eager else provenance.of_function(fun) or provenance.of_traced(jaxpr)
+        if definition is None and id(info) in self._asked_for:
+            definition = provenance.of_any_function(fun)
         kind = "program" if definition else "eager" if eager else "helper"
         inner = provenance.unwrap(fun)
-        name = str(getattr(inner, "__qualname__", None) or parameters.params["name"])
-        self._origins[jaxpr] = Origin(
+        origin = self._origins[jaxpr] = Origin(
             kind=kind,
             definition=definition,
-            function=definition.function if definition else name,
+            function=definition.function
+            if definition
+            else str(getattr(inner, "__qualname__", parameters.params["name"])),
             names=tuple(parameters.arg_names),
-            static=signatures.static_values(fun, info, args, kwargs) if definition else {},
             trace_ns=nanoseconds,
         )
+        if definition is not None:
+            results = jaxpr.debug_info.safe_result_paths(len(jaxpr.out_avals))
+            names = Names(origin.names, tuple(results), signatures.static_values(fun, info, args, kwargs))
+            names = paths.as_written(names, fun, args, parameters.out_tree, definition.parameters)
+            origin.names, origin.results, origin.static = names.arguments, names.results, names.static
 
     def origin(self, jaxpr: Any, name: str) -> Origin:
         """Of a jaxpr that reaches the compiler; one that JAX derived (a gradient's) tells it by its debug info."""
@@ -146,12 +164,18 @@ class Watch:
 
     def lowered(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
         """JAX's own lowering, measured; a cached one keeps its first ticket."""
+        self._say_lowering(origin, parameters)
         start = time.perf_counter_ns()
         computation = original(args, **parameters)
         elapsed = time.perf_counter_ns() - start
         if ticket_of(computation) is None:
             setattr(computation, _MARK, Ticket(origin, tuple(args), parameters, elapsed))
         return computation
+
+    def _say_lowering(self, origin: Origin, parameters: dict[str, Any]) -> None:
+        if origin.kind == "program" and not origin.lowering:
+            origin.lowering = True
+            self.session.say(Event("lower", f"jit_{parameters['name']}", self.session.target_name))
 
     # -- compiling
 
@@ -267,7 +291,7 @@ class Watch:
     @staticmethod
     def _digest(computation: Any, ticket: Ticket) -> bytes:
         if ticket.digest is None:
-            ticket.digest = hashlib.sha256(bytecode(computation._hlo)).digest()
+            ticket.digest = hashlib.sha256(module_text(computation._hlo)).digest()
         return ticket.digest
 
     def describe(
@@ -285,8 +309,11 @@ class Watch:
         compiled, parameters, jaxpr = computation.compile_args, ticket.parameters, ticket.parameters["jaxpr"]
         ins, outs = _shardings(computation, ticket, executable)
         devices = list(computation._device_list or ())
-        debug = jaxpr.debug_info
-        meshes = [parameters["ctx_mesh"], *ins, *outs, *(compiled.get("intermediate_shardings") or ())]
+        results = ticket.origin.results or jaxpr.debug_info.safe_result_paths(len(jaxpr.out_avals))
+        mesh = signatures.first_mesh(
+            [parameters["ctx_mesh"], *ins, *outs, *(compiled.get("intermediate_shardings") or ())]
+        )
+        ins, outs = ([signatures.named(sharding, mesh) for sharding in each] for each in (ins, outs))
         return bundle.Program(
             module=record.module,
             name=module_name(computation),
@@ -297,9 +324,9 @@ class Watch:
             device_kind=str(devices[0].device_kind) if devices else None,
             device_count=len(devices),
             arguments=signatures.arguments(jaxpr.in_avals, ticket.origin.names, ins, parameters["donated_invars"]),
-            outputs=signatures.outputs(jaxpr.out_avals, debug.safe_result_paths(len(jaxpr.out_avals)), outs),
+            outputs=signatures.outputs(jaxpr.out_avals, results, outs),
             static_arguments=ticket.origin.static,
-            mesh=signatures.mesh_axes(meshes),
+            mesh=signatures.mesh_axes(mesh),
             trace_ns=ticket.origin.trace_ns,
             lower_ns=ticket.lower_ns,
             compile_ns=compile_ns,
@@ -361,13 +388,10 @@ def mlir_name(module: Any) -> str:
     return str(module.operation.attributes["sym_name"].value)
 
 
-def bytecode(module: Any) -> bytes:
-    """An MLIR module as bytes."""
-    import io
-
-    out = io.BytesIO()
-    module.operation.write_bytecode(file=out)
-    return out.getvalue()
+def module_text(module: Any) -> bytes:
+    """An MLIR module as text without source locations, which hold the line of the call."""
+    text: bytes = module.operation.get_asm(binary=True, enable_debug_info=False)
+    return text
 
 
 def _shardings(computation: Any, ticket: Ticket, executable: Any) -> tuple[list[Any], list[Any]]:
@@ -376,7 +400,7 @@ def _shardings(computation: Any, ticket: Ticket, executable: Any) -> tuple[list[
         given if hasattr(given, "memory_kind") else getattr(argument, "sharding", None)
         for given, argument in zip(ticket.parameters["in_shardings"], ticket.argument_types, strict=True)
     ]
-    outs: list[Any] = list(computation.compile_args["out_shardings"])
+    outs = _without_mutated(computation, computation.compile_args["out_shardings"])
     if executable is None:
         return asked, outs
     extra = len(executable._in_shardings) - len(executable._kept_var_idx)
@@ -384,4 +408,12 @@ def _shardings(computation: Any, ticket: Ticket, executable: Any) -> tuple[list[
         for index, sharding in zip(sorted(executable._kept_var_idx), executable._in_shardings, strict=True):
             if index < len(asked):
                 asked[index] = sharding
-    return asked, list(executable._out_shardings)
+    return asked, _without_mutated(computation, executable._out_shardings)
+
+
+def _without_mutated(computation: Any, outs: Any) -> list[Any]:
+    """Of the outputs that the function returns; a program gives the new values of its mutable arguments too."""
+    mutation = computation.compile_args.get("mut")
+    if mutation is None:
+        return list(outs)
+    return [sharding for sharding, replaces in zip(outs, mutation.out_mut, strict=True) if replaces is None]
