@@ -84,13 +84,15 @@ def headline(block: Figures) -> Component:
 def figure(item: Figure) -> Component:
     """One headline figure: label, value, origin, a bar where it is a part of something, detail."""
     missing = item.value is None or (not isinstance(item.value, str) and is_missing(item.value))
+    label = html.Span(item.label, className="figure-label", title=item.label)
     parts: list[Any] = [
-        html.Div([html.Span(item.label, className="figure-label"), origin(item.origin)], className="figure-head"),
+        html.Div([label, origin(item.origin)], className="figure-head"),
         html.Div(format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"),
     ]
     if item.capacity and not missing and not isinstance(item.value, str):
         parts.append(_capacity_bar(float(item.value or 0), float(item.capacity), item.origin))
-    parts.append(html.Div(item.detail, className="figure-detail", title=item.detail))
+    if item.detail:
+        parts.append(html.Div(item.detail, className="figure-detail", title=item.detail))
     return html.Div(parts, className="figure")
 
 
@@ -103,7 +105,8 @@ def _capacity_bar(value: float, capacity: float, source: str) -> Component:
 
 def origin(source: str) -> Component:
     """The mark that says where a figure is from."""
-    return html.Span(source, className=f"origin origin-{source}", title=ORIGIN_WORDS[source])
+    words = html.Span(source, className="origin-word")
+    return html.Span(words, className=f"origin origin-{source}", title=ORIGIN_WORDS[source])
 
 
 def section(title: Any, *children: Any, extra: str = "") -> Component:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.analyses.op_counts import group_keys, scope_of
+import numpy as np
+
+from hlotrace.analyses.op_counts import scope_of
+from hlotrace.units import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pandas as pd
+    from numpy.typing import NDArray
 
     from hlotrace.app.data import Module
     from hlotrace.app.state import Selection
+
+MOST_LEVELS = 12
+"""Scopes nested deeper than this are lit up at their full depth only."""
 
 MOST_ROWS = 20_000
 """More rows than this are not lit up one by one; their groups still are."""
@@ -26,24 +32,25 @@ class Chosen:
     Attributes:
         found: whether this module has it at all.
         ids: the rows to light up in any grid, as the selections that choosing them makes.
-        fusions: the fusions that are, or contain, what was chosen.
-        members: the instructions inside those fusions that are meant.
-        spans: (first, last) schedule positions where its buffers live.
-        positions: schedule positions of its instructions.
+        fusions: the fusions that are, or contain, what was chosen, the costliest first.
+        count: the instructions that are meant.
+        values: the buffers that are meant.
+        spans: (first, last) schedule positions where they live.
+        positions: schedule positions of the instructions.
     """
 
     select: str
     found: bool = False
     ids: tuple[str, ...] = ()
     fusions: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
+    count: int = 0
     values: tuple[str, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     positions: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a browser's store."""
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def choose(module: Module, selection: Selection | None) -> Chosen | None:
@@ -54,102 +61,108 @@ def choose(module: Module, selection: Selection | None) -> Chosen | None:
     values = _values(module, selection, rows)
     found = bool(len(rows) or len(values))
     if selection.kind == "before":
-        found = bool((module.before["instruction"] == selection.name).any())
+        found = module.before_lookup.groups("instruction").count(selection.name) > 0
     fusions = _fusions(module, rows)
+    buffers = module.buffers.iloc[values]
+    names = [name for name in buffers["value"].tolist() if isinstance(name, str)]
     return Chosen(
         select=str(selection),
         found=found,
-        ids=tuple(_ids(selection, rows, fusions, values))[:MOST_ROWS],
+        ids=tuple(dict.fromkeys(_ids(module, selection, rows, fusions, names)))[:MOST_ROWS],
         fusions=tuple(fusions),
-        members=tuple(rows["instruction"])[:MOST_ROWS],
-        values=tuple(values["value"].dropna())[:MOST_ROWS],
-        spans=tuple(_spans(values)),
-        positions=tuple(sorted({int(position) for position in _positions(module, rows, fusions)})),
+        count=len(rows),
+        values=tuple(names[:MOST_ROWS]),
+        spans=tuple(_spans(buffers["live_from"].tolist(), buffers["live_to"].tolist())),
+        positions=tuple(_positions(module, rows, fusions)),
     )
 
 
-def matching(module: Module, selection: Selection, stage: str = "after") -> pd.DataFrame:
-    """The instructions of a stage (`after`: what runs; `before` optimisation) that a selection means.
+def matching(module: Module, selection: Selection, stage: str = "after") -> NDArray[np.int64]:
+    """The rows of a stage (`after`: what runs; `before` optimisation) that a selection means.
 
     An op that was chosen in the other stage means those that carry its op_name and come from its source line.
     """
-    frame = module.final if stage == "after" else module.before
+    lookup = module.lookup if stage == "after" else module.before_lookup
     if selection.kind in ("op", "before"):
         if (selection.kind == "op") == (stage == "after"):
-            return frame[_is(frame["instruction"], selection.name)]
-        other = module.before if stage == "after" else module.final
-        return _counterparts(frame, other[_is(other["instruction"], selection.name)])
+            return lookup.groups("instruction").rows(selection.name)
+        return _counterparts(module, selection.name, stage)
     if selection.kind == "buffer":
-        defining = module.buffers.loc[_is(module.buffers["value"], selection.name), "instruction"]
-        return frame[frame["instruction"].isin(defining.dropna())]
+        defining = module.buffer_groups("value").rows(selection.name)
+        names = [name for name in module.buffers["instruction"].iloc[defining].tolist() if isinstance(name, str)]
+        return lookup.groups("instruction").rows_of(names)
     if selection.kind == "scope":
-        names = frame["op_name"].astype("string")
-        inside = (names == selection.name) | names.str.startswith(selection.name + "/")
-        return frame[inside.fillna(False).astype(bool)]
-    return frame[_is(group_keys(frame, selection.kind), selection.name)]
+        return lookup.scope(selection.name)
+    return lookup.groups(selection.kind).rows(selection.name)
 
 
-def _is(column: pd.Series, name: str) -> pd.Series:
-    return (column == name).fillna(False).astype(bool)
+def _counterparts(module: Module, name: str, stage: str) -> NDArray[np.int64]:
+    """The rows of a stage with the op_name, and the source line where there is one, of an op of the other stage."""
+    here, other = (module.lookup, module.before_lookup) if stage == "after" else (module.before_lookup, module.lookup)
+    rows = other.groups("instruction").rows(name)
+    op_names = {found for row in rows if (found := other.groups("op_name").name_of(int(row)))}
+    lines = {found for row in rows if (found := other.groups("source").name_of(int(row)))}
+    same = here.groups("op_name").rows_of(sorted(op_names))
+    return np.intersect1d(same, here.groups("source").rows_of(sorted(lines))) if lines else same
 
 
-def _counterparts(frame: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    named = rows.dropna(subset=["op_name"])
-    same = frame["op_name"].isin(named["op_name"])
-    lines = named["source_line"].dropna()
-    if len(lines):
-        same &= frame["source_line"].isin(lines)
-    return frame[same.fillna(False).astype(bool)]
-
-
-def _fusions(module: Module, rows: pd.DataFrame) -> list[str]:
+def _fusions(module: Module, rows: NDArray[np.int64]) -> list[str]:
+    computations = module.lookup.groups("computation")
+    codes = np.unique(computations.codes[rows])
+    inside = {computations.names[code] for code in codes if code >= 0}
+    names = set(module.lookup.names[rows])
     groups = module.fusions
-    is_it = groups["fusion"].isin(rows["instruction"]) & groups["caller_computation"].isin(rows["computation"])
-    holds_it = groups["computation"].isin(rows["computation"])
-    return [str(name) for name in groups.loc[is_it | holds_it, "fusion"]]
+    columns = (groups[name].tolist() for name in ("fusion", "computation", "caller_computation"))
+    return [
+        fusion
+        for fusion, computation, caller in zip(*columns, strict=True)
+        if computation in inside or (fusion in names and caller in inside)
+    ]
 
 
-def _values(module: Module, selection: Selection, rows: pd.DataFrame) -> pd.DataFrame:
-    buffers = module.buffers
+def _values(module: Module, selection: Selection, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     if selection.kind == "buffer":
-        return buffers[_is(buffers["value"], selection.name)]
-    return buffers[buffers["instruction"].isin(rows["instruction"])]
+        return module.buffer_groups("value").rows(selection.name)
+    return module.buffer_groups("instruction").rows_of(list(dict.fromkeys(module.lookup.names[rows])))
 
 
-def _ids(selection: Selection, rows: pd.DataFrame, fusions: list[str], values: pd.DataFrame) -> Iterable[str]:
+def _ids(
+    module: Module, selection: Selection, rows: NDArray[np.int64], fusions: list[str], values: list[str]
+) -> Iterable[str]:
     """The rows to light up: what was chosen, its instructions and buffers and, for a single op, its groups."""
     yield str(selection)
     yield from (f"op:{name}" for name in fusions)
-    yield from (f"buffer:{value}" for value in values["value"].dropna())
-    yield from (f"op:{name}" for name in rows["instruction"])
+    yield from (f"buffer:{value}" for value in values)
+    yield from (f"op:{name}" for name in module.lookup.names[rows])
     if len(rows) == 1:
-        yield from groups_of(rows.iloc[0].to_dict())
+        yield from groups_of(module.final.iloc[int(rows[0])].to_dict())
 
 
 def groups_of(row: dict[str, Any]) -> Iterable[str]:
-    """The selections that an instruction belongs to: its opcode, category, source line and scope."""
+    """The selections that an instruction belongs to: its opcode, category, source line and scopes."""
     for name in ("opcode", "category"):
         if isinstance(row[name], str):
             yield f"{name}:{row[name]}"
     if source := source_of(row):
         yield f"source:{source}"
     if isinstance(row["op_name"], str):
-        yield f"scope:{scope_of(row['op_name'])}"
+        scopes = dict.fromkeys(scope_of(row["op_name"], depth) for depth in range(MOST_LEVELS))
+        yield from (f"scope:{scope}" for scope in scopes)
 
 
 def source_of(row: dict[str, Any]) -> str | None:
     """`file:line` of a row that has both."""
     file, line = row["source_file"], row["source_line"]
-    return f"{file}:{int(line)}" if isinstance(file, str) and line is not None and line == line else None
+    return f"{file}:{int(line)}" if isinstance(file, str) and not is_missing(line) else None
 
 
-def _spans(values: pd.DataFrame) -> Iterable[tuple[int, int]]:
-    known = values.dropna(subset=["live_from", "live_to"])
-    pairs = zip(known["live_from"], known["live_to"], strict=True)
-    return sorted({(int(first), int(last)) for first, last in pairs})
+def _spans(first: list[Any], last: list[Any]) -> list[tuple[int, int]]:
+    pairs = {(int(a), int(b)) for a, b in zip(first, last, strict=True) if not is_missing(a) and not is_missing(b)}
+    return sorted(pairs)
 
 
-def _positions(module: Module, rows: pd.DataFrame, fusions: list[str]) -> Iterable[int]:
-    yield from rows["schedule_index"].dropna()
-    callers = module.final[module.final["instruction"].isin(fusions)]
-    yield from callers["schedule_index"].dropna()
+def _positions(module: Module, rows: NDArray[np.int64], fusions: list[str]) -> list[int]:
+    """Where the instructions stand in the schedule; those inside a fusion stand where it does."""
+    callers = module.lookup.groups("instruction").rows_of(fusions)
+    found = module.lookup.schedule[np.concatenate([rows, callers])]
+    return [int(position) for position in np.unique(found[~np.isnan(found)])]

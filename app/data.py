@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotrace.analyses.alive import CATEGORIES, spaces
 from hlotrace.analyses.fusions import fusion_groups
 from hlotrace.analyses.modules import by_size, chosen_module
 from hlotrace.analyses.op_counts import BEFORE
+from hlotrace.app.lookup import Groups, Lookup
+from hlotrace.app.state import State
 from hlotrace.errors import unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     import pandas as pd
 
     from hlotrace.load import Tables
+
+
+T = TypeVar("T")
+
+COLUMNS = (
+    "stage",
+    "computation",
+    "instruction",
+    "opcode",
+    "category",
+    "is_root",
+    "is_launch",
+    "shape",
+    "memory_space",
+    "bytes",
+    "operands",
+    "parameter_number",
+    "fusion_kind",
+    "custom_call_target",
+    "op_name",
+    "source_file",
+    "source_line",
+    "literal",
+    "flops",
+    "execution_count",
+    "hbm_read_bytes",
+    "hbm_write_bytes",
+    "estimated_cycles",
+    "schedule_index",
+)
+"""The columns of `instructions` that pages read: fewer columns are cut out of the table faster."""
 
 
 class Module:
@@ -28,9 +61,15 @@ class Module:
         self.row = row
         self.name: str = row["module"]
         self.tables: Tables = bundle.select(self.name)
-        self.kept: dict[Any, Any] = {}
-        """What pages made of it and want again."""
+        self.kept: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
+
+    def keep(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for each key: tables do not change while the app runs."""
+        if key not in self.kept:
+            self.kept[key] = make()
+        found: T = self.kept[key]
+        return found
 
     def _part(self, table: str) -> pd.DataFrame:
         with self._lock:
@@ -38,8 +77,8 @@ class Module:
 
     @cached_property
     def instructions(self) -> pd.DataFrame:
-        """The instructions of all stages."""
-        return self._part("instructions")
+        """The instructions of all stages, with the columns that pages read."""
+        return self._part("instructions")[list(COLUMNS)]
 
     @cached_property
     def final(self) -> pd.DataFrame:
@@ -54,6 +93,20 @@ class Module:
     def _stage(self, stage: str | None) -> pd.DataFrame:
         frame = self.instructions
         return frame[(frame["stage"] == stage).fillna(False).astype(bool)].reset_index(drop=True)
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """The instructions that run, indexed."""
+        return Lookup(self.final)
+
+    @cached_property
+    def before_lookup(self) -> Lookup:
+        """The instructions before optimisation, indexed."""
+        return Lookup(self.before)
+
+    def buffer_groups(self, by: str) -> Groups:
+        """Rows of `buffers` by a column."""
+        return self.keep(("buffers", by), lambda: Groups(self.buffers[by]))
 
     @cached_property
     def computations(self) -> pd.DataFrame:
@@ -127,3 +180,12 @@ class Bundles:
                 kept = self._modules.setdefault((bundle, found["module"]), Module(tables, found))
                 self._modules[key] = kept
             return self._modules[key]
+
+    def at(self, view: Mapping[str, Any] | None, **values: Any) -> tuple[Module, State]:
+        """The module and the state that the browser's stores describe.
+
+        Raises:
+            HlotraceError: there is no such bundle or module.
+        """
+        state = State.of({**(view or {}), **values})
+        return self.module(state.bundle, state.module), state

@@ -47,9 +47,11 @@ def create_app(tables_by_name: Mapping[str, Tables]) -> dash.Dash:
     """The app over opened bundles, by the names that its picker shows.
 
     Raises:
-        HlotraceError: there is no module in one of them.
+        HlotraceError: there is no module in any of them.
     """
     bundles = Bundles(tables_by_name)
+    if not any(bundles.module_names(name) for name in bundles.names):
+        bundles.module(None, None)
     pages = all_pages()
     app = dash.Dash(
         __name__,
@@ -59,6 +61,7 @@ def create_app(tables_by_name: Mapping[str, Tables]) -> dash.Dash:
         suppress_callback_exceptions=True,
         assets_folder="assets",
         compress=False,
+        on_error=_apologise,
     )
     app.enable_dev_tools(debug=False)
     app.layout = frame.layout(bundles, [(path, title) for path, (title, _) in pages.items()])
@@ -139,7 +142,8 @@ def show_page(
         return lone_note(f"There is no page {state.page!r}. There are: {known}."), html.Span()
     try:
         module = bundles.module(state.bundle, state.module)
-        return pages[state.page][1](module), chip(module)
+        page = module.keep(("page", state.page), lambda: pages[state.page][1](module))
+        return page, chip(module)
     except HlotraceError as error:
         return lone_note(str(error)), html.Span()
 
@@ -169,7 +173,7 @@ def show_selection(
     except HlotraceError:
         return None, html.Span()
     chosen = choose(module, state.select)
-    return (chosen.as_dict() if chosen else None), bar(module, state, chosen)
+    return (chosen.as_dict() if chosen else None), bar(module, state.select, chosen)
 
 
 def show_hits(bundles: Bundles, view: dict[str, Any] | None, text: str | None) -> list[Component]:
@@ -194,6 +198,13 @@ def show_hits(bundles: Bundles, view: dict[str, Any] | None, text: str | None) -
             html.Div(inside, className="hit", role="option", title=hit.selection.name, **going(select=hit.selection))
         )
     return rows
+
+
+def _apologise(error: Exception) -> Any:
+    """A callback that fails says so at the foot of the page and leaves what is shown as it was."""
+    logger.error("%s", error, exc_info=not isinstance(error, HlotraceError))
+    dash.set_props("said-error", {"children": f"{type(error).__name__}: {error}"})
+    return dash.no_update
 
 
 def _harden(app: dash.Dash) -> None:

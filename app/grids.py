@@ -165,7 +165,7 @@ def column_scales(frame: pd.DataFrame, columns: Iterable[ShownColumn]) -> dict[s
 def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[str, Any]:
     """AG Grid's definition of a column: unit in the header, origin in its tooltip and mark, numbers to the right."""
     if column.unit is None:
-        return _text_definition(column)
+        return _text_definition(column, frame[column.name])
     suffix = f" ({scale.suffix})" if scale.suffix else ""
     made: dict[str, Any] = {
         "field": column.name,
@@ -188,8 +188,7 @@ def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[s
     return made
 
 
-def _text_definition(column: ShownColumn) -> dict[str, Any]:
-    widths = {"path": 240, "code": 190, "plain": 110, "bar": 110}
+def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
     made: dict[str, Any] = {
         "field": column.name,
         "headerName": column.label,
@@ -197,15 +196,24 @@ def _text_definition(column: ShownColumn) -> dict[str, Any]:
         "cellClass": column.emphasis,
         "filter": "agTextColumnFilter",
         "valueFormatter": {"function": "hlotraceText(params.value)"},
-        "width": max(widths[column.emphasis], 7 * len(column.label) + 34),
+        "width": _width(column, values),
     }
     if column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START):
         made |= {"cellRenderer": "HlotraceTail", "cellClass": f"{column.emphasis} tail"}
     if column.emphasis == "path":
-        made |= {"flex": 1, "minWidth": 150}
+        made |= {"flex": 1, "minWidth": min(150, made["width"])}
     if column.name == "category":
         made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
     return made
+
+
+def _width(column: ShownColumn, values: pd.Series) -> int:
+    """As wide as nearly all of the texts need, within limits."""
+    lengths = values.dropna().astype("string").str.len()
+    needed = float(lengths.quantile(0.95)) if len(lengths) else 0.0
+    character = 6.9 if column.emphasis == "code" else 6.3
+    widest = 300 if column.emphasis == "path" else 210
+    return int(max(7 * len(column.label) + 34, min(widest, needed * character + 26)))
 
 
 def row_data(frame: pd.DataFrame, columns: Sequence[ShownColumn], ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dash import Input, Output, State, dcc, html
+from dash import Input, Output, State, dcc, html, no_update
 
 from hlotrace.analyses.fusions import Members, joined_sources, members
 from hlotrace.analyses.modules import records
@@ -12,7 +12,6 @@ from hlotrace.app import blocks, figures
 from hlotrace.app.chosen import choose, source_of
 from hlotrace.app.grids import data_grid, row_ids
 from hlotrace.app.links import link, switch
-from hlotrace.app.state import State as AppState
 from hlotrace.render.palette import colour
 from hlotrace.units import format_bytes
 from hlotrace.views import fusions as view
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from dash.development.base_component import Component
 
     from hlotrace.app.data import Bundles, Module
+    from hlotrace.app.state import State as AppState
 
 MOST_DRAWN = 250
 """A graph of more members is laid out too slowly and read by nobody."""
@@ -66,11 +66,15 @@ def page(module: Module) -> Component:
         ],
         className="column half",
     )
-    right = html.Div(id="fusion-detail", className="column half detail")
+    right = html.Div(
+        [html.Div(id="fusion-head", className="detail-head"), html.Div(id="fusion-detail", className="fill detail")],
+        className="column half",
+    )
     return html.Div(
         [
-            html.Div([head, blocks.headline(view.figures_of(groups))], className="top-line"),
+            html.Div([head, blocks.headline(view.figures_of(groups))], className="top"),
             html.Div([left, right], className="columns stretch"),
+            dcc.Store(id="fusion-shown"),
         ],
         className="page full fusions",
     )
@@ -104,40 +108,29 @@ def shown_fusion(module: Module, state: AppState) -> tuple[dict[str, Any], str]:
     return records(groups.head(1))[0], reason
 
 
-def detail(module: Module, state: AppState) -> list[Component]:
-    """One fusion: figures, its graph, its members."""
-    if module.fusions.empty:
-        return []
-    fusion, reason = shown_fusion(module, state)
+def detail_head(fusion: dict[str, Any], reason: str) -> list[Component]:
+    """The name of the fusion that is shown, and why it is this one."""
+    return [
+        html.H2(link(fusion["fusion"], "Choose this fusion", select=f"op:{fusion['fusion']}")),
+        html.Span(f"{fusion['category']}, {fusion['kind'] or 'kind not known'}", className="muted"),
+        html.Span(reason, className="reason", title=reason),
+    ]
+
+
+def detail(module: Module, fusion: dict[str, Any]) -> list[Component]:
+    """One fusion: figures, its graph, its members, its source lines."""
     name = fusion["fusion"]
     inside = members(module.final, fusion, module.row["final_stage"])
-    head = html.Div(
-        [
-            html.H2(link(name, "Choose this fusion", select=f"op:{name}")),
-            html.Span(f"{fusion['category']}, {fusion['kind'] or 'kind not known'}", className="muted"),
-            html.Span(reason, className="reason"),
-        ],
-        className="detail-head",
-    )
-    parts: list[Component] = [head, blocks.headline(view.fusion_figures(fusion)), members_graph(name, inside)]
+    parts: list[Component] = [blocks.headline(view.fusion_figures(fusion)), members_graph(name, inside)]
     if inside.frame is not None:
         grid = view.members_grid(with_source(inside.frame))
-        made = data_grid(
-            "fusion-members",
-            grid.frame,
-            grid.columns,
-            row_ids(grid.frame, "instruction"),
-            file=f"{blocks.file_name(name)}",
-            title="Members",
-        )
+        ids = row_ids(grid.frame, "instruction")
+        file = blocks.file_name(name)
+        made = data_grid("fusion-members", grid.frame, grid.columns, ids, file=file, title="Members")
         parts.append(html.Div(made, className="fill members"))
-    parts.append(
-        html.Div(
-            ["Sources: ", joined_sources(fusion["source_lines"]) or "not recorded"],
-            className="sources",
-            title="\n".join(fusion["source_lines"] or []),
-        )
-    )
+    sources = fusion["source_lines"] or []
+    words = joined_sources(sources) or "not recorded"
+    parts.append(html.Div(f"Sources: {words}", className="sources", title="\n".join(sources)))
     return parts
 
 
@@ -188,14 +181,27 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
     @app.callback(
         Output("fusions-treemap", "figure"),
         Output("treemap-title", "children"),
-        Input("view", "data"),
         Input("area", "data"),
+        State("view", "data"),
     )
-    def _treemap(view_: dict[str, Any], area: str | None) -> tuple[figures.Figure, list[Any]]:
-        state = AppState.of({**(view_ or {}), "area": area})
-        return treemap_parts(bundles.module(state.bundle, state.module), state.area)
+    def _treemap(area: str | None, view_: dict[str, Any]) -> tuple[figures.Figure, list[Any]]:
+        module, state = bundles.at(view_, area=area)
+        return module.keep(("treemap", state.area), lambda: treemap_parts(module, state.area))
 
-    @app.callback(Output("fusion-detail", "children"), Input("select", "data"), State("view", "data"))
-    def _detail(select: str | None, view_: dict[str, Any]) -> list[Component]:
-        state = AppState.of({**(view_ or {}), "select": select})
-        return detail(bundles.module(state.bundle, state.module), state)
+    @app.callback(
+        Output("fusion-head", "children"),
+        Output("fusion-detail", "children"),
+        Output("fusion-shown", "data"),
+        Input("select", "data"),
+        State("view", "data"),
+        State("fusion-shown", "data"),
+    )
+    def _detail(select: str | None, view_: dict[str, Any], shown: str | None) -> Any:
+        module, state = bundles.at(view_, select=select)
+        if module.fusions.empty:
+            return no_update, no_update, no_update
+        fusion, reason = shown_fusion(module, state)
+        head = detail_head(fusion, reason)
+        if fusion["fusion"] == shown:
+            return head, no_update, no_update
+        return head, detail(module, fusion), fusion["fusion"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dash import ClientsideFunction, Input, Output, dcc, html
+from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
 
 from hlotrace.analyses import alive as analysis
 from hlotrace.app import blocks, figures, memory_figure
 from hlotrace.app.grids import data_grid, row_ids
 from hlotrace.app.links import link, switch
-from hlotrace.app.state import State as AppState
 from hlotrace.units import format_bytes
 from hlotrace.views import memory as view
 from hlotrace.views.blocks import Heading
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from dash.development.base_component import Component
 
     from hlotrace.app.data import Bundles, Module
+    from hlotrace.app.state import State as AppState
 
 
 def page(module: Module) -> Component:
@@ -47,7 +47,7 @@ def page(module: Module) -> Component:
     )
     return html.Div(
         [
-            html.Div([head, html.Div(id="memory-figures", className="figures-box")], className="top-line"),
+            html.Div([head, html.Div(id="memory-figures", className="figures-row")], className="top"),
             html.Div([switch("space", choices, str(min(spaces)), "Memory space"), readout], className="bar-line"),
             html.Div(chart, className="memory-chart"),
             html.Div(id="memory-alive", className="fill"),
@@ -126,19 +126,21 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
         Output("memory-positions", "data"),
         Output("memory-figures", "children"),
         Output("memory-legend", "children"),
-        Input("view", "data"),
         Input("space", "data"),
+        State("view", "data"),
     )
-    def _chart(view_: dict[str, Any], space: str | None) -> Any:
-        state = AppState.of({**(view_ or {}), "space": space})
-        return chart_parts(bundles.module(state.bundle, state.module), state)
+    def _chart(space: str | None, view_: dict[str, Any]) -> Any:
+        module, state = bundles.at(view_, space=space)
+        if not module.spaces:
+            return (no_update,) * 4
+        return module.keep(("memory chart", state.space), lambda: chart_parts(module, state))
 
     @app.callback(
-        Output("memory-alive", "children"), Input("view", "data"), Input("space", "data"), Input("at", "data")
+        Output("memory-alive", "children"), Input("space", "data"), Input("at", "data"), State("view", "data")
     )
-    def _alive(view_: dict[str, Any], space: str | None, at: str | None) -> Component:
-        state = AppState.of({**(view_ or {}), "space": space, "at": at})
-        return alive_parts(bundles.module(state.bundle, state.module), state)
+    def _alive(space: str | None, at: str | None, view_: dict[str, Any]) -> Any:
+        module, state = bundles.at(view_, space=space, at=at)
+        return alive_parts(module, state) if module.spaces else no_update
 
     app.clientside_callback(
         ClientsideFunction("hlotrace", "mark_memory"),

@@ -13,8 +13,6 @@ from hlotrace.app.chosen import matching
 from hlotrace.app.grids import data_grid, endless_grid, row_data, unique
 from hlotrace.app.links import switch
 from hlotrace.app.rows import filtered, ordered
-from hlotrace.app.state import State as AppState
-from hlotrace.errors import HlotraceError
 from hlotrace.views import ops
 from hlotrace.views.blocks import Heading, ShownColumn
 from hlotrace.views.common import title, with_source
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from dash.development.base_component import Component
 
     from hlotrace.app.data import Bundles, Module
+    from hlotrace.app.state import State as AppState
 
 DEFAULT_BY, DEFAULT_STAGE = "category", "after"
 DEPTH = 4
@@ -50,7 +49,7 @@ BEFORE_COLUMNS = tuple(column for column in COLUMNS if column.name not in ("cycl
 
 def page(module: Module) -> Component:
     """The page's fixed parts; counts and list come by callbacks."""
-    counts = op_counts(module.instructions, module.computations, after=module.row["final_stage"], by=DEFAULT_BY)
+    counts = counts_of(module, DEFAULT_BY)
     notes = ops.missing(module.row, module.final)
     by = switch(
         "by",
@@ -77,7 +76,7 @@ def page(module: Module) -> Component:
                     blocks.heading(Heading(title(module.row), ops.QUESTION)),
                     blocks.headline(ops.figures_of(module.tables, module.row, counts)),
                 ],
-                className="top-line",
+                className="top",
             ),
             *blocks.draw_all(notes, "ops-missing"),
             html.Div([left, right], className="columns stretch"),
@@ -89,7 +88,7 @@ def page(module: Module) -> Component:
 def counts_parts(module: Module, by: str | None) -> tuple[Component, Component]:
     """Bars and grid of the counts in groups."""
     by = by or DEFAULT_BY
-    counts = op_counts(module.instructions, module.computations, after=module.row["final_stage"], by=by, depth=DEPTH)
+    counts = counts_of(module, by)
     grid = ops.counts_grid(counts, by, 0)
     ids = unique(f"{by}:{name}" if isinstance(name, str) else "none" for name in counts[by].tolist())
     made = data_grid("ops-counts-grid", grid.frame, grid.columns, ids, file=f"ops-by-{by}.csv", title=grid.title)
@@ -107,15 +106,20 @@ def counts_parts(module: Module, by: str | None) -> tuple[Component, Component]:
     return bars, made
 
 
+def counts_of(module: Module, by: str) -> pd.DataFrame:
+    """Counts in groups before and after optimisation."""
+
+    def make() -> pd.DataFrame:
+        after = module.row["final_stage"]
+        return op_counts(module.instructions, module.computations, after=after, by=by, depth=DEPTH)
+
+    return module.keep(("counts", by), make)
+
+
 def listed(module: Module, stage: str | None) -> pd.DataFrame:
-    """All instructions of a stage with the columns of the list; kept with the module."""
-    name = stage or DEFAULT_STAGE
-    kept = module.kept
-    if ("listed", name) not in kept:
-        frame = module.final if name == "after" else module.before
-        kept["listed", name] = with_source(costs.with_totals(frame))
-    made: pd.DataFrame = kept["listed", name]
-    return made
+    """All instructions of a stage with the columns of the list."""
+    frame = module.before if stage == "before" else module.final
+    return module.keep(("listed", stage or DEFAULT_STAGE), lambda: with_source(costs.with_totals(frame)))
 
 
 def columns_of(stage: str | None) -> tuple[ShownColumn, ...]:
@@ -142,7 +146,7 @@ def chosen_rows(module: Module, state: AppState, quick: str | None) -> pd.DataFr
     """The listed instructions that the selection (where it is a group) and the filter's text leave."""
     frame = listed(module, state.stage)
     if state.select is not None and state.select.kind in FILTERING:
-        frame = frame.loc[matching(module, state.select, state.stage or DEFAULT_STAGE).index]
+        frame = frame.iloc[matching(module, state.select, state.stage or DEFAULT_STAGE)]
     if quick and quick.strip():
         words = quick.strip().lower()
         found = None
@@ -178,21 +182,17 @@ def filter_words(module: Module, state: AppState) -> str:
 def register(app: dash.Dash, bundles: Bundles) -> None:
     """The callbacks of this page."""
 
-    def module_and_state(view: dict[str, Any], **values: Any) -> tuple[Module, AppState]:
-        state = AppState.of({**(view or {}), **values})
-        return bundles.module(state.bundle, state.module), state
-
     @app.callback(
-        Output("ops-bars", "children"), Output("ops-counts", "children"), Input("view", "data"), Input("by", "data")
+        Output("ops-bars", "children"), Output("ops-counts", "children"), Input("by", "data"), State("view", "data")
     )
-    def _counts(view: dict[str, Any], by: str | None) -> tuple[Component, Component]:
-        module, state = module_and_state(view, by=by)
-        return counts_parts(module, state.by)
+    def _counts(by: str | None, view: dict[str, Any]) -> tuple[Component, Component]:
+        module, state = bundles.at(view, by=by)
+        return module.keep(("counts parts", state.by), lambda: counts_parts(module, state.by))
 
-    @app.callback(Output("ops-list", "children"), Input("view", "data"), Input("stage", "data"))
-    def _list(view: dict[str, Any], stage: str | None) -> Component:
-        module, state = module_and_state(view, stage=stage)
-        return list_grid(module, state.stage)
+    @app.callback(Output("ops-list", "children"), Input("stage", "data"), State("view", "data"))
+    def _list(stage: str | None, view: dict[str, Any]) -> Component:
+        module, state = bundles.at(view, stage=stage)
+        return module.keep(("list grid", state.stage), lambda: list_grid(module, state.stage))
 
     @app.callback(
         Output("ops-grid", "getRowsResponse"),
@@ -208,17 +208,14 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
     ) -> Any:
         if request is None:
             return no_update
-        try:
-            module, state = module_and_state(view, stage=stage, select=select)
-        except HlotraceError:
-            return {"rowData": [], "rowCount": 0}
+        module, state = bundles.at(view, stage=stage, select=select)
         return rows_response(module, state, quick, request)
 
     @app.callback(
-        Output("ops-filter", "children"), Input("view", "data"), Input("stage", "data"), Input("select", "data")
+        Output("ops-filter", "children"), Input("stage", "data"), Input("select", "data"), State("view", "data")
     )
-    def _words(view: dict[str, Any], stage: str | None, select: str | None) -> str:
-        module, state = module_and_state(view, stage=stage, select=select)
+    def _words(stage: str | None, select: str | None, view: dict[str, Any]) -> str:
+        module, state = bundles.at(view, stage=stage, select=select)
         return filter_words(module, state)
 
     @app.callback(
@@ -241,7 +238,7 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
     ) -> Any:
         if not clicks:
             return no_update
-        module, state = module_and_state(view, stage=stage, select=select)
+        module, state = bundles.at(view, stage=stage, select=select)
         frame = filtered(chosen_rows(module, state, quick), model or {})
         return {
             "content": frame.to_csv(index=False),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from hlotrace.analyses.op_counts import group_keys
 from hlotrace.app.state import Selection
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from hlotrace.app.data import Module
     from hlotrace.app.state import SelectionKind
 
@@ -40,35 +37,27 @@ def search(module: Module, text: str) -> list[Hit]:
     wanted = text.strip().lower()
     if not wanted:
         return []
-    final, buffers = module.final, module.buffers
     hits = []
-    for name in _closest(final["instruction"], wanted):
-        row = final[final["instruction"] == name].iloc[0]
+    names = module.lookup.groups("instruction")
+    for name in _closest(names.names, wanted):
+        row = module.final.iloc[int(names.rows(name)[0])]
         hits.append(Hit("Ops", Selection("op", name), f"{row['opcode']}  {_text(row['op_name'])}"))
     for kind, title in GROUPS:
-        counts = _group_counts(module, kind)
-        found = _closest(counts.index.to_series(), wanted)
-        hits += [Hit(title, Selection(kind, name), f"{counts[name]:,} ops") for name in found]
-    for name in _closest(buffers["value"], wanted):
-        row = buffers[buffers["value"] == name].iloc[0]
+        groups = module.lookup.groups(kind)
+        found = _closest(groups.names, wanted)
+        hits += [Hit(title, Selection(kind, name), f"{groups.count(name):,} ops") for name in found]
+    values = module.buffer_groups("value")
+    for name in _closest(values.names, wanted):
+        row = module.buffers.iloc[int(values.rows(name)[0])]
         hits.append(Hit("Buffers", Selection("buffer", name), f"{row['category']}  {_text(row['shape'])}"))
     return hits
 
 
-@lru_cache(maxsize=64)
-def _group_counts(module: Module, kind: str) -> pd.Series:
-    counts: pd.Series = group_keys(module.final, kind).dropna().astype(str).value_counts()
-    return counts
-
-
-def _closest(names: pd.Series, wanted: str) -> list[str]:
+def _closest(names: list[str], wanted: str) -> list[str]:
     """The names that hold `wanted`: equal ones first, then those that begin with it, then short before long."""
-    found = names[names.str.lower().str.contains(wanted, regex=False).fillna(False).astype(bool)].unique()
-    lowered = ((str(name).lower(), str(name)) for name in found)
-    ordered = sorted(
-        lowered, key=lambda pair: (pair[0] != wanted, not pair[0].startswith(wanted), len(pair[0]), pair[0])
-    )
-    return [name for _, name in ordered[:MOST_HITS]]
+    lowered = ((name.lower(), name) for name in names)
+    found = ((low != wanted, not low.startswith(wanted), len(low), low, name) for low, name in lowered if wanted in low)
+    return [name for *_, name in heapq.nsmallest(MOST_HITS, found)]
 
 
 def _text(value: object) -> str:

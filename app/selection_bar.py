@@ -10,15 +10,16 @@ from dash import html
 
 from hlotrace.analyses.modules import records
 from hlotrace.analyses.op_counts import scope_of
-from hlotrace.app.chosen import Chosen, matching, source_of
+from hlotrace.app.chosen import source_of
 from hlotrace.app.links import link, name_tail
 from hlotrace.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from dash.development.base_component import Component
 
+    from hlotrace.app.chosen import Chosen
     from hlotrace.app.data import Module
-    from hlotrace.app.state import State
+    from hlotrace.app.state import Selection
 
 KIND_WORDS = {
     "op": "op",
@@ -31,12 +32,11 @@ KIND_WORDS = {
 }
 
 
-def bar(module: Module, state: State, chosen: Chosen | None) -> Component:
+def bar(module: Module, selection: Selection | None, chosen: Chosen | None) -> Component:
     """The description of the selection; an invitation where there is none."""
-    if chosen is None or state.select is None:
+    if chosen is None or selection is None:
         words = "Nothing selected: choose an op, a buffer or a source line, or press / to search."
         return html.Div(words, className="nothing")
-    selection = state.select
     head = [
         html.Span(KIND_WORDS[selection.kind], className="selection-kind"),
         html.Button(
@@ -47,7 +47,9 @@ def bar(module: Module, state: State, chosen: Chosen | None) -> Component:
         ),
     ]
     facts = (
-        list(_facts(module, state, chosen)) if chosen.found else [html.Span("not in this module", className="absent")]
+        list(_facts(module, selection, chosen))
+        if chosen.found
+        else [html.Span("not in this module", className="absent")]
     )
     ways = [link(words, f"Show it on the page {words}", page=page) for page, words in _ways(chosen)]
     clear = html.Button(
@@ -66,26 +68,22 @@ def _ways(chosen: Chosen) -> Iterable[tuple[str, str]]:
         yield "memory", "Memory"
 
 
-def _facts(module: Module, state: State, chosen: Chosen) -> Iterable[Component]:
-    selection = state.select
-    assert selection is not None
+def _facts(module: Module, selection: Selection, chosen: Chosen) -> Iterable[Component]:
     if selection.kind == "buffer":
-        yield from _buffer_facts(records(module.buffers[module.buffers["value"] == selection.name])[0])
-        return
-    if selection.kind == "before":
-        frame = module.before[module.before["instruction"] == selection.name]
-        yield from _op_facts(records(frame)[0], chosen, selection.name)
-        yield _fact(f"{len(chosen.members):,} ops after optimisation come from it")
-        return
-    rows = matching(module, selection)
-    if selection.kind == "op":
-        yield from _op_facts(records(rows)[0], chosen, selection.name)
-        return
-    yield _fact(f"{len(rows):,} ops")
-    if chosen.fusions:
-        yield _fact(f"in {len(chosen.fusions):,} fusions")
-    if chosen.values:
-        yield _fact(f"{len(chosen.values):,} buffers")
+        rows = module.buffer_groups("value").rows(selection.name)
+        yield from _buffer_facts(records(module.buffers.iloc[rows[:1]])[0])
+    elif selection.kind in ("op", "before"):
+        lookup = module.lookup if selection.kind == "op" else module.before_lookup
+        rows = lookup.groups("instruction").rows(selection.name)
+        yield from _op_facts(records(lookup.frame.iloc[rows[:1]])[0], chosen, selection.name)
+        if selection.kind == "before":
+            yield _fact(f"{chosen.count:,} ops after optimisation come from it")
+    else:
+        yield _fact(f"{chosen.count:,} ops")
+        if chosen.fusions:
+            yield _fact(f"in {len(chosen.fusions):,} fusions")
+        if chosen.values:
+            yield _fact(f"{len(chosen.values):,} buffers")
 
 
 def _op_facts(row: dict[str, Any], chosen: Chosen, name: str) -> Iterable[Component]:

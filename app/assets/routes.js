@@ -93,8 +93,9 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
             window.requestAnimationFrame(() => {
                 waiting = false;
                 markSwitches(window.hlotrace.current());
+                document.body.classList.toggle("busy", document.querySelector("[data-dash-is-loading]") !== null);
             });
-        }).observe(document.documentElement, { childList: true, subtree: true });
+        }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-dash-is-loading"] });
 
         return { route, pickers, pick_bundle, pick_module, light, refresh_ops, mark_memory };
     })(),
