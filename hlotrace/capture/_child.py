@@ -1,4 +1,4 @@
-"""Started by its path, `PYTHON _child.py SPEC.json`, with any environment's interpreter: see `hlotrace.capture.spec`."""
+"""Started by its path, `PYTHON _child.py SPEC.json`, with any environment's Python: see `hlotrace.capture.spec`."""
 
 import importlib.util
 import os

@@ -78,7 +78,10 @@ class _JaxFinder(importlib.abc.MetaPathFinder):
         self._then = then
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 (the protocol's)
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "jax":
             return None

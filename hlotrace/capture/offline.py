@@ -7,10 +7,13 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.capture import placement, seams, standins
+from hlotrace.bundle import Failure
+from hlotrace.capture import describe, placement, seams, standins
+from hlotrace.capture.calls import ProgramCall
 from hlotrace.capture.guess import output_shardings
 from hlotrace.capture.spec import Event
-from hlotrace.capture.watch import Origin, ProgramCall, Ticket, Watch, ticket_of
+from hlotrace.capture.tickets import Origin, Ticket, ticket_of
+from hlotrace.capture.watch import Watch
 from hlotrace.capture.zeros import LARGEST_REAL, ZeroCall, bytes_of
 from hlotrace.errors import CaptureError
 
@@ -84,8 +87,18 @@ class OfflineWatch(Watch):
         platform = self.topology.target.platform
         try:
             return super().lowered(original, origin, args, {**parameters, "lowering_platforms": (platform,)})
+        except Exception as error:
+            self._not_lowered(Ticket(origin, tuple(args), parameters), error)
+            raise
         finally:
             self._here.lowering = outer
+
+    def _not_lowered(self, ticket: Ticket, error: Exception) -> None:
+        """A lowering that failed would fail on the target too: it is kept, and the script gets its error."""
+        name, target = f"jit_{ticket.parameters['name']}", self.topology.target.target
+        record = self.session.start_program(name, target)
+        failure = Failure("lowering", f"{type(error).__name__}: {error}")
+        self.failed(record, describe.not_lowered(ticket, record, target, name, self.topology.devices[:1], failure))
 
     # -- compiling
 
@@ -123,10 +136,11 @@ class OfflineWatch(Watch):
             super().adopt(running, ticket.record, executable)
         return executable
 
-    def _compile_other(
+    def compile_other(
         self, original: Callable[..., Any], computation: Any, ticket: Ticket, options: dict[str, Any]
     ) -> Any:
-        executable = super()._compile_other(original, computation, ticket, options)
+        """Compile for the CPU what is not the user's program; what touches much memory gives zeros."""
+        executable = super().compile_other(original, computation, ticket, options)
         touched = sum(bytes_of(aval) for aval in (*executable.in_avals, *executable.out_avals))
         if touched > LARGEST_REAL and not self.session.spec.run:
             executable._unsafe_call = _zeros(computation, executable.out_avals, executable._out_shardings)
@@ -142,7 +156,7 @@ class OfflineWatch(Watch):
         callbacks: Any,
         executable_devices: Any,
     ) -> Any:
-        """The target's compiler: the devices are held to the target's kind, and a known program is not compiled again."""
+        """The target's compiler: held to the target's kind of device, and not asked twice for one program."""
         arguments = (original, backend, module, devices, options, callbacks, executable_devices)
         ticket = self.current.ticket
         if self.current.record is None or ticket is None or not self.topology.has(executable_devices[0]):

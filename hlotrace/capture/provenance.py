@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 LIBRARIES = frozenset(
     {
-        "jax", "jaxlib", "jax_plugins", "flax", "optax", "equinox", "chex", "orbax", "haiku", "jmp", "einops", "distrax",
-        "rlax", "lineax", "optimistix", "quax", "jaxtyping", "beartype", "numpy", "scipy", "ml_dtypes", "hlotrace",
+        "jax", "jaxlib", "jax_plugins", "flax", "optax", "equinox", "chex", "orbax", "haiku", "jmp", "einops",
+        "distrax", "rlax", "lineax", "optimistix", "quax", "jaxtyping", "beartype", "numpy", "scipy", "ml_dtypes", "hlotrace",
         "treescope", "tensorstore", "clu", "grain", "tensorflow", "tensorflow_probability", "torch", "torchax", "qwix",
     }
 )  # fmt: skip
@@ -61,7 +61,7 @@ def is_library(filename: str) -> bool:
     for index in range(len(parts) - 1, -1, -1):
         if parts[index] in ("site-packages", "dist-packages"):
             return index + 1 < len(parts) and parts[index + 1].removesuffix(".py") in LIBRARIES
-    return filename.startswith(_standard_library()) or filename.startswith(_OURS)
+    return filename.startswith((*_standard_library(), _OURS))
 
 
 def unwrap(function: Any) -> Any:
@@ -89,7 +89,7 @@ def _one_layer_in(function: Any) -> Any:
             inner = getattr(function, name, None)
             if callable(inner):
                 return inner
-        call = getattr(type(function), "__call__", None)
+        call = inspect.getattr_static(type(function), "__call__", None)
         return call if hasattr(call, "__code__") else None
     return None
 
@@ -112,32 +112,37 @@ def of_any_function(function: Any) -> Definition:
 
 
 def of_traced(jaxpr: Any) -> Definition | None:
-    """The user's function that a library's ran while `jaxpr` was traced, or None when it ran none.
+    """The user's function that a library's called while `jaxpr` was traced, or None when it called none.
 
     A traceback's outermost frame must be the library's: while a gradient is built, JAX gives a helper's equations the
     traceback of the user's line that they belong to.
     """
-    for equation in itertools.islice(_equations(jaxpr), _MAX_EQUATIONS):
+    for equation in itertools.islice(_own_jaxpr(jaxpr).eqns, _MAX_EQUATIONS):
         codes = _codes(equation)
         if codes and is_library(codes[-1].co_filename) and (code := _outermost_user_code(codes)):
             return _definition(code)
     return None
 
 
-def of_body(jaxpr: Any) -> Definition | None:
-    """The user's function inside a single primitive that JAX runs by itself, such as a scan's body."""
-    outer = getattr(jaxpr, "jaxpr", jaxpr).eqns
-    inner = itertools.chain.from_iterable(_inner_equations(equation) for equation in outer)
-    for equation in itertools.islice(inner, _MAX_EQUATIONS):
-        code = _outermost_user_code(_codes(equation))
-        if code is not None:
-            return _definition(code)
+def of_bodies(jaxpr: Any) -> Definition | None:
+    """The user's function that a primitive in `jaxpr` holds, such as a scan's body or a Pallas kernel."""
+    sources = (str(inner.debug_info.func_src_info) for inner in _inner_jaxprs(jaxpr) if inner.debug_info is not None)
+    return next(filter(None, map(of_source, itertools.islice(sources, _MAX_EQUATIONS))), None)
+
+
+def of_kernel(jaxpr: Any) -> Definition | None:
+    """The function that holds a Pallas kernel, whoever wrote it: only the target's compiler can lower it."""
+    for inner in itertools.chain([_own_jaxpr(jaxpr)], _inner_jaxprs(jaxpr)):
+        if any(equation.primitive.name == "pallas_call" for equation in inner.eqns):
+            name, _, place = str(inner.debug_info.func_src_info).partition(" at ")
+            return Definition(name, place or None)
     return None
 
 
-def of_name(name: str, source: str) -> Definition | None:
-    """From JAX's text `f at FILE:LINE`, where there is no function to look at."""
-    filename, _, line = source.partition(" at ")[2].rpartition(":")
+def of_source(source: str) -> Definition | None:
+    """From JAX's text `f at FILE:LINE`, where there is no function to look at; None when it is a library's."""
+    name, _, place = source.partition(" at ")
+    filename, _, line = place.rpartition(":")
     if not filename or not line.isdigit() or is_library(filename):
         return None
     return Definition(name, _place(filename, int(line), name))
@@ -148,17 +153,19 @@ def _definition(code: CodeType) -> Definition:
     return Definition(code.co_qualname, place, code.co_varnames[: code.co_argcount])
 
 
-def _equations(jaxpr: Any) -> Iterator[Any]:
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        yield equation
-        yield from _inner_equations(equation)
+def _own_jaxpr(jaxpr: Any) -> Any:
+    """The equations' owner: before JAX 0.12 a closed jaxpr wraps it."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
-def _inner_equations(equation: Any) -> Iterator[Any]:
-    for value in equation.params.values():
-        for inner in value if isinstance(value, tuple | list) else (value,):
-            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                yield from _equations(inner)
+def _inner_jaxprs(jaxpr: Any) -> Iterator[Any]:
+    """Those in the parameters of a jaxpr's equations, at any depth."""
+    for equation in _own_jaxpr(jaxpr).eqns:
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                    yield _own_jaxpr(inner)
+                    yield from _inner_jaxprs(inner)
 
 
 def _codes(equation: Any) -> list[CodeType]:

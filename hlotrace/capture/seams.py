@@ -198,7 +198,7 @@ def around_device_assignment(seams: Seams, assign: Callable[[Any], Any]) -> None
 
 
 def around_calls(seams: Seams, call: Callable[..., Any]) -> None:
-    """`call(original, *args, **parameters)` around the compile and run of a called program; AOT users do not pass it."""
+    """`call(original, *args, **parameters)` around the compile and run of a called program, not of AOT users."""
     seams.replace(
         "jax._src.pjit",
         "_pjit_call_impl_python",

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hlotrace.capture.provenance import Definition
 
 _PACKAGES = (
-    "jax", "jaxlib", "libtpu", "numpy", "flax", "optax", "equinox", "haiku", "orbax", "chex", "torch", "torchax", "qwix",
+    "jax", "jaxlib", "libtpu", "numpy", "flax", "optax", "equinox", "haiku", "orbax", "chex", "torch", "torchax",
+    "qwix",
 )  # fmt: skip
 _DISTRIBUTIONS = {"haiku": "dm-haiku", "orbax": "orbax-checkpoint"}
 _ENVIRONMENT = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")

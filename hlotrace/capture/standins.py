@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CLASSES = "jaxlib._jax"
 _TOLD_IN_JAX = ("jax.experimental.pallas", "jax._src.pallas", "jax._src.tpu_info", "jax._src.mesh")
-"""Parts of JAX that choose a kernel by the chip, and meshes, which carry its name to them: told what a script is told."""
+"""Parts of JAX that choose a kernel by the chip, and meshes, which carry its name: told what a script is told."""
 
 
 def install(seams: Seams, topology: Topology, session: Session) -> None:

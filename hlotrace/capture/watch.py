@@ -5,73 +5,27 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hlotrace import bundle
-from hlotrace.capture import failures, paths, provenance, seams, signatures
-from hlotrace.capture.listener import Call
-from hlotrace.capture.paths import Names
+from hlotrace.capture import describe, failures, seams
+from hlotrace.capture.calls import ProgramCall
+from hlotrace.capture.origins import Origins
 from hlotrace.capture.spec import Event
+from hlotrace.capture.tickets import Origin, Ticket, attach, mlir_name, mlir_text, module_name, ticket_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from hlotrace.capture.provenance import Definition
+    from hlotrace import bundle
     from hlotrace.capture.session import Record, Session
-
-_MARK = "_hlotrace_ticket"
-
-
-@dataclass
-class Origin:
-    """What is known of a function once it is traced.
-
-    Attributes:
-        kind: `program`, `eager` (one primitive that JAX runs by itself) or `helper` (a library's own function).
-        names: of the leaves of its arguments; results: of what it returns, null where JAX's own names are right.
-        lowering: whether its lowering has begun, once.
-    """
-
-    kind: str
-    definition: Definition | None
-    function: str
-    names: tuple[str, ...] = ()
-    results: tuple[str, ...] | None = None
-    static: dict[str, str] = field(default_factory=dict)
-    trace_ns: int | None = None
-    lowering: bool = False
-
-
-@dataclass
-class Ticket:
-    """What a lowered program, JAX's MeshComputation, is known as until it is compiled.
-
-    Attributes:
-        argument_types: JAX's MetaTy of every argument, captured constants first.
-        parameters: those of the lowering.
-        record: what the latest compile was kept as.
-    """
-
-    origin: Origin
-    argument_types: tuple[Any, ...]
-    parameters: dict[str, Any]
-    lower_ns: int
-    digest: bytes | None = None
-    record: Record | None = None
 
 
 class _Current(threading.local):
+    """The compile that this thread is in."""
+
     ticket: Ticket | None = None
     record: Record | None = None
     backend_ns: int | None = None
-
-
-def ticket_of(computation: Any) -> Ticket | None:
-    """What a lowered program is known as; None when it was lowered before the hooks were in place."""
-    found: Ticket | None = getattr(computation, _MARK, None)
-    return found
 
 
 class Watch:
@@ -80,10 +34,9 @@ class Watch:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.seams = seams.Seams()
+        self.origins = Origins()
         self.current = _Current()
-        self._origins: weakref.WeakKeyDictionary[Any, Origin] = weakref.WeakKeyDictionary()
         self._known: dict[tuple[Any, ...], Record] = {}
-        self._asked_for: dict[int, Any] = {}
 
     def install(self) -> None:
         """Take hold of JAX, which is imported.
@@ -98,8 +51,8 @@ class Watch:
             raise
 
     def _take_hold(self) -> None:
-        seams.on_jit(self.seams, self.jitted)
-        seams.on_traced(self.seams, self.traced)
+        seams.on_jit(self.seams, self.origins.jitted)
+        seams.on_traced(self.seams, self.origins.traced)
         seams.around_lowering(self.seams, self.lower)
         seams.around_compile(self.seams, self.compile)
         seams.around_backend_compile(self.seams, self.backend_compile)
@@ -108,74 +61,26 @@ class Watch:
     def remove(self) -> None:
         """Let go of JAX."""
         self.seams.restore()
-
-    # -- tracing
-
-    def jitted(self, info: Any, filename: str) -> None:
-        """A function was wrapped by `jax.jit`; by the user, a library's function is a program too."""
-        if not provenance.is_library(filename):
-            self._asked_for[id(info)] = info
-
-    def traced(self, fun: Any, info: Any, args: Any, kwargs: Any, parameters: Any, nanoseconds: int) -> None:
-        """A function's jaxpr is there: remember whose it is."""
-        jaxpr = parameters.params["jaxpr"]
-        if jaxpr in self._origins:
-            return
-        eager = bool(getattr(fun, "_apply_primitive", False))
-        definition = provenance.of_body(jaxpr) if eager else provenance.of_function(fun) or provenance.of_traced(jaxpr)
-        if definition is None and id(info) in self._asked_for:
-            definition = provenance.of_any_function(fun)
-        kind = "program" if definition else "eager" if eager else "helper"
-        inner = provenance.unwrap(fun)
-        origin = self._origins[jaxpr] = Origin(
-            kind=kind,
-            definition=definition,
-            function=definition.function
-            if definition
-            else str(getattr(inner, "__qualname__", parameters.params["name"])),
-            names=tuple(parameters.arg_names),
-            trace_ns=nanoseconds,
-        )
-        if definition is not None:
-            results = jaxpr.debug_info.safe_result_paths(len(jaxpr.out_avals))
-            names = Names(origin.names, tuple(results), signatures.static_values(fun, info, args, kwargs))
-            names = paths.as_written(names, fun, args, parameters.out_tree, definition.parameters)
-            origin.names, origin.results, origin.static = names.arguments, names.results, names.static
-
-    def origin(self, jaxpr: Any, name: str) -> Origin:
-        """Of a jaxpr that reaches the compiler; one that JAX derived (a gradient's) tells it by its debug info."""
-        found = self._origins.get(jaxpr)
-        if found is None:
-            debug = jaxpr.debug_info
-            source = str(debug.func_src_info or name)
-            definition = provenance.of_name(source.partition(" ")[0], source) or provenance.of_traced(jaxpr)
-            function = definition.function if definition else name
-            names = tuple(debug.safe_arg_names(len(jaxpr.in_avals)))
-            found = Origin("program" if definition else "helper", definition, function, names)
-            self._origins[jaxpr] = found
-        return found
+        seams.forget_lowerings()
 
     # -- lowering
 
     def lower(self, original: Callable[..., Any], args: Any, **parameters: Any) -> Any:
         """Lower as JAX does, and tie the result to where it came from."""
-        origin = self.origin(parameters["jaxpr"], parameters["name"])
+        origin = self.origins.of(parameters["jaxpr"], parameters["name"])
         return self.lowered(original, origin, args, parameters)
 
     def lowered(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
-        """JAX's own lowering, measured; a cached one keeps its first ticket."""
-        self._say_lowering(origin, parameters)
-        start = time.perf_counter_ns()
-        computation = original(args, **parameters)
-        elapsed = time.perf_counter_ns() - start
-        if ticket_of(computation) is None:
-            setattr(computation, _MARK, Ticket(origin, tuple(args), parameters, elapsed))
-        return computation
-
-    def _say_lowering(self, origin: Origin, parameters: dict[str, Any]) -> None:
+        """JAX's own lowering, measured."""
+        ticket = Ticket(origin, tuple(args), parameters)
         if origin.kind == "program" and not origin.lowering:
             origin.lowering = True
             self.session.say(Event("lower", f"jit_{parameters['name']}", self.session.target_name))
+        start = time.perf_counter_ns()
+        computation = original(args, **parameters)
+        ticket.lower_ns = time.perf_counter_ns() - start
+        attach(computation, ticket)
+        return computation
 
     # -- compiling
 
@@ -186,14 +91,14 @@ class Watch:
         if ticket is None or (plain and computation._executable is not None):
             return original(computation, **options)
         if ticket.origin.kind != "program":
-            return self._compile_other(original, computation, ticket, options)
+            return self.compile_other(original, computation, ticket, options)
         return self._compile_program(original, computation, ticket, options)
 
-    def _compile_other(
+    def compile_other(
         self, original: Callable[..., Any], computation: Any, ticket: Ticket, options: dict[str, Any]
     ) -> Any:
-        outer = self.current.ticket
-        self.current.ticket = ticket
+        """Compile what is only counted."""
+        outer, self.current.ticket = self.current.ticket, ticket
         try:
             return original(computation, **options)
         finally:
@@ -202,14 +107,28 @@ class Watch:
     def _compile_program(
         self, original: Callable[..., Any], computation: Any, ticket: Ticket, options: dict[str, Any]
     ) -> Any:
-        devices = options["device_assignment"] or computation._device_list
-        target = self.target_of(devices)
+        target = self.target_of(options["device_assignment"] or computation._device_list)
+        if ticket.digest is None:
+            ticket.digest = hashlib.sha256(mlir_text(computation._hlo)).digest()
         name = module_name(computation)
-        key = (ticket.origin.function, name, target, self._digest(computation, ticket), repr(options))
-        record = self._known.get(key)
-        if record is None:
-            record = self._known[key] = self.session.start_program(name, target)
-        return self._dumped(original, computation, ticket, record, target, options)
+        key = (ticket.origin.function, name, target, ticket.digest, repr(options))
+        if key not in self._known:
+            self._known[key] = self.session.start_program(name, target)
+        ticket.record = record = self._known[key]
+        record.compiles += 1
+        self.session.say(Event("compile", record.module, target))
+        try:
+            executable, elapsed = self._dumped(original, computation, ticket, record, options)
+        except Exception as error:
+            failure = failures.compile_failure(str(error))
+            self.failed(record, describe.compiled(computation, ticket, record, target, None, failure=failure))
+            raise
+        if record.program is None:
+            program = describe.compiled(computation, ticket, record, target, executable, compile_ns=elapsed)
+            self.session.finish_program(record, program)
+        self.session.say(Event("compile", record.module, target, seconds=elapsed / 1e9))
+        self.adopt(computation, record, executable)
+        return executable
 
     def _dumped(
         self,
@@ -217,54 +136,41 @@ class Watch:
         computation: Any,
         ticket: Ticket,
         record: Record,
-        target: str,
         options: dict[str, Any],
-    ) -> Any:
-        ticket.record = record
-        first = record.compiles == 0
-        record.compiles += 1
-        self.session.say(Event("compile", record.module, target))
-        kept = computation._compiler_options_kvs
-        if first:
+    ) -> tuple[Any, int]:
+        """The executable, and the nanoseconds that the compiler took; only a record's first compile is dumped."""
+        kept, outer = computation._compiler_options_kvs, self.current.ticket
+        if record.compiles == 1:
             computation._compiler_options_kvs = (*kept, *dump_options(record, passes=self.session.spec.passes))
-        outer, self.current.ticket, self.current.record = self.current.ticket, ticket, record
-        self.current.backend_ns = None
+        self.current.ticket, self.current.record, self.current.backend_ns = ticket, record, None
         start = time.perf_counter_ns()
         try:
             executable = original(computation, **options)
-        except Exception as error:
-            self._failed(computation, ticket, record, target, failures.compile_failure(str(error)))
-            raise
         finally:
             computation._compiler_options_kvs = kept
             self.current.ticket, self.current.record = outer, None
-        elapsed = self.current.backend_ns or time.perf_counter_ns() - start
-        if first:
-            program = self.describe(computation, ticket, record, target, executable, compile_ns=elapsed)
-            self.session.finish_program(record, program)
-        self.session.say(Event("compile", record.module, target, seconds=elapsed / 1e9))
-        self.adopt(computation, record, executable)
-        return executable
+        return executable, self.current.backend_ns or time.perf_counter_ns() - start
 
-    def _failed(self, computation: Any, ticket: Ticket, record: Record, target: str, failure: bundle.Failure) -> None:
-        program = self.describe(computation, ticket, record, target, None, failure=failure)
+    def failed(self, record: Record, program: bundle.Program) -> None:
+        """Keep a program that gave no executable."""
         self.session.finish_program(record, program)
-        self.session.say(Event("failed", record.module, target, detail=failure.message.partition("\n")[0]))
+        reason = program.failure.message.partition("\n")[0] if program.failure else ""
+        self.session.say(Event("failed", record.module, program.target, detail=reason))
 
     def backend_compile(
         self,
         original: Callable[[], Any],
         backend: Any,
         module: Any,
-        devices: Any,  # noqa: ARG002
+        devices: Any,  # noqa: ARG002 (the seam's)
         options: Any,
         callbacks: Any,
         executable_devices: Any,
     ) -> Any:
         """The compiler itself: measured, and past JAX's persistent cache where dumps are wanted."""
-        ticket, record = self.current.ticket, self.current.record
+        ticket = self.current.ticket
         start = time.perf_counter_ns()
-        if record is not None:
+        if self.current.record is not None:
             from jax._src import compiler
 
             executable = compiler.backend_compile_and_load(backend, module, executable_devices, options, callbacks)
@@ -272,97 +178,19 @@ class Watch:
             return executable
         executable = original()
         elapsed = time.perf_counter_ns() - start
-        name = mlir_name(module)
         kind, definition = (ticket.origin.kind, ticket.origin.definition) if ticket else ("helper", None)
-        self.session.count_other(name, kind, definition, elapsed)
+        self.session.count_other(mlir_name(module), kind, definition, elapsed)
         return executable
 
-    def adopt(self, computation: Any, record: Record, executable: Any) -> None:
+    def adopt(self, computation: Any, record: Record, executable: Any) -> None:  # noqa: ARG002 (an offline watch's)
         """Hear of the executable's calls."""
         real = executable.unsafe_call
         if not isinstance(real, ProgramCall):
             executable._unsafe_call = ProgramCall(self.session, record, executable, real)
 
     def target_of(self, devices: Iterable[Any]) -> str:
-        """What the devices are, in a word: this machine's platform, or a script's own topology."""
-        first = next(iter(devices))
-        return str(first.platform)
-
-    @staticmethod
-    def _digest(computation: Any, ticket: Ticket) -> bytes:
-        if ticket.digest is None:
-            ticket.digest = hashlib.sha256(module_text(computation._hlo)).digest()
-        return ticket.digest
-
-    def describe(
-        self,
-        computation: Any,
-        ticket: Ticket,
-        record: Record,
-        target: str,
-        executable: Any,
-        *,
-        compile_ns: int | None = None,
-        failure: bundle.Failure | None = None,
-    ) -> bundle.Program:
-        """The manifest's entry of a program, compiled or not."""
-        compiled, parameters, jaxpr = computation.compile_args, ticket.parameters, ticket.parameters["jaxpr"]
-        ins, outs = _shardings(computation, ticket, executable)
-        devices = list(computation._device_list or ())
-        results = ticket.origin.results or jaxpr.debug_info.safe_result_paths(len(jaxpr.out_avals))
-        mesh = signatures.first_mesh(
-            [parameters["ctx_mesh"], *ins, *outs, *(compiled.get("intermediate_shardings") or ())]
-        )
-        ins, outs = ([signatures.named(sharding, mesh) for sharding in each] for each in (ins, outs))
-        return bundle.Program(
-            module=record.module,
-            name=module_name(computation),
-            function=ticket.origin.function,
-            defined_at=ticket.origin.definition.place if ticket.origin.definition else None,
-            target=target,
-            platform=str(devices[0].platform) if devices else "",
-            device_kind=str(devices[0].device_kind) if devices else None,
-            device_count=len(devices),
-            arguments=signatures.arguments(jaxpr.in_avals, ticket.origin.names, ins, parameters["donated_invars"]),
-            outputs=signatures.outputs(jaxpr.out_avals, results, outs),
-            static_arguments=ticket.origin.static,
-            mesh=signatures.mesh_axes(mesh),
-            trace_ns=ticket.origin.trace_ns,
-            lower_ns=ticket.lower_ns,
-            compile_ns=compile_ns,
-            memory_analysis=signatures.memory_analysis(executable) if executable is not None else None,
-            cost_analysis=signatures.cost_analysis(executable) if executable is not None else None,
-            failure=failure,
-        )
-
-
-class ProgramCall:
-    """Stands before an executable's call: counts it, and tells the listeners.
-
-    JAX's fast path in C++ wants its own class here, so every call of the program passes through.
-    """
-
-    def __init__(self, session: Session, record: Record, executable: Any, real: Any) -> None:
-        self._session = session
-        self._record = record
-        self._executable = executable
-        self._real = real
-
-    def __call__(self, *args: Any) -> Any:
-        """Run the program."""
-        self._record.calls += 1
-        if not self._session.listeners:
-            return self._real(*args)
-        call = Call(self._record.module, self._executable, self._record.calls, args, self._real)
-        for listener in self._session.listeners:
-            listener.before_call(call)
-        outputs = self._real(*args)
-        for listener in self._session.listeners:
-            listener.after_call(call, outputs)
-        return outputs
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+        """What the devices are, in a word."""
+        return str(next(iter(devices)).platform)
 
 
 def dump_options(record: Record, *, passes: bool) -> tuple[tuple[str, Any], ...]:
@@ -376,44 +204,3 @@ def dump_options(record: Record, *, passes: bool) -> tuple[tuple[str, Any], ...]
     if passes:
         options["xla_dump_hlo_pass_re"] = ".*"
     return tuple(options.items())
-
-
-def module_name(computation: Any) -> str:
-    """The name that the compiler gives the module."""
-    return mlir_name(computation._hlo)
-
-
-def mlir_name(module: Any) -> str:
-    """The name of an MLIR module."""
-    return str(module.operation.attributes["sym_name"].value)
-
-
-def module_text(module: Any) -> bytes:
-    """An MLIR module as text without source locations, which hold the line of the call."""
-    text: bytes = module.operation.get_asm(binary=True, enable_debug_info=False)
-    return text
-
-
-def _shardings(computation: Any, ticket: Ticket, executable: Any) -> tuple[list[Any], list[Any]]:
-    """Of every argument and output: the compiler's answer, else what the call or the function said."""
-    asked: list[Any] = [
-        given if hasattr(given, "memory_kind") else getattr(argument, "sharding", None)
-        for given, argument in zip(ticket.parameters["in_shardings"], ticket.argument_types, strict=True)
-    ]
-    outs = _without_mutated(computation, computation.compile_args["out_shardings"])
-    if executable is None:
-        return asked, outs
-    extra = len(executable._in_shardings) - len(executable._kept_var_idx)
-    if extra == 0:
-        for index, sharding in zip(sorted(executable._kept_var_idx), executable._in_shardings, strict=True):
-            if index < len(asked):
-                asked[index] = sharding
-    return asked, _without_mutated(computation, executable._out_shardings)
-
-
-def _without_mutated(computation: Any, outs: Any) -> list[Any]:
-    """Of the outputs that the function returns; a program gives the new values of its mutable arguments too."""
-    mutation = computation.compile_args.get("mut")
-    if mutation is None:
-        return list(outs)
-    return [sharding for sharding, replaces in zip(outs, mutation.out_mut, strict=True) if replaces is None]
