@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hlotrace.parsers._proto_literal import float_text, literal_text
 from hlotrace.parsers._proto_shape import shape_text
-from hlotrace.parsers._proto_sharding import escape, replica_groups_text, sharding_text
+from hlotrace.parsers._proto_sharding import escape, is_braced, replica_groups_text, sharding_text
 from hlotrace.parsers._wire import Message
 
 _Printer = Callable[[Message], list[str]]
@@ -24,7 +24,7 @@ def attribute_texts(instruction: Message, opcode: str, calls: list[str], predece
     printer = _PRINTERS.get(opcode)
     parts = printer(instruction) if printer else []
     parts += _accuracy(instruction)
-    parts += calls
+    parts += [*calls, *_flag(instruction, 89, "is_composite")]
     if 40 in instruction:
         parts.append(f"sharding={sharding_text(instruction.message(40))}")
     if attributes := frontend_attributes_text(instruction.message(68)):
@@ -47,7 +47,7 @@ def frontend_attributes_text(attributes: Message) -> str:
 
 
 def _frontend_value(value: str) -> str:
-    return value if value.startswith("{") and value.endswith("}") else f'"{escape(value)}"'
+    return value if is_braced(value) else f'"{escape(value)}"'
 
 
 def _ints(values: list[int]) -> str:
@@ -68,7 +68,7 @@ _dimensions = _list("dimensions", 14)
 def _window(instruction: Message) -> list[str]:
     dims = list(instruction.message(15).messages(1))
     if not dims:
-        return []
+        return ["window={}"] if 15 in instruction and instruction.text(2) == "custom-call" else []
     parts = ["size=" + "x".join(str(dim.integer(1)) for dim in dims)]
     for key, number, default in (("stride", 2, 1), ("lhs_dilate", 6, 1), ("rhs_dilate", 5, 1), ("rhs_reversal", 7, 0)):
         values = [dim.integer(number) for dim in dims]
@@ -207,10 +207,9 @@ def _scatter(instruction: Message) -> list[str]:
 
 
 def _compare(instruction: Message) -> list[str]:
+    """The order of floats is said where it is total; older XLA calls that `type=TOTALORDER`."""
     parts = [f"direction={instruction.text(63)}"]
-    if (order := instruction.text(102)) == "TOTAL":
-        parts.append(f"order={order}")
-    return parts
+    return parts + (["type=TOTALORDER"] if instruction.text(72) == "TOTALORDER" else [])
 
 
 def _sort(instruction: Message) -> list[str]:
@@ -240,6 +239,10 @@ def _collective(instruction: Message) -> list[str]:
     return parts + _flag(instruction, 56, "constrain_layout") + _flag(instruction, 71, "use_global_device_ids")
 
 
+def _reduce_scatter(instruction: Message) -> list[str]:
+    return _collective(instruction) + _dimensions(instruction)
+
+
 def _gathering(instruction: Message) -> list[str]:
     parts = [*_channel(instruction), f"replica_groups={replica_groups_text(instruction)}"]
     parts += _flag(instruction, 56, "constrain_layout")
@@ -258,8 +261,17 @@ def _broadcasting(instruction: Message) -> list[str]:
 def _permute(instruction: Message) -> list[str]:
     pairs = ",".join(f"{{{pair.integer(1)},{pair.integer(2)}}}" for pair in instruction.messages(52))
     parts = [*_channel(instruction), f"source_target_pairs={{{pairs}}}"]
-    sizes = ",".join(_ints(part.integers(20)) for part in [instruction]) if instruction.integers(20) else ""
-    return parts + ([f"slice_sizes={{{sizes}}}"] if sizes else [])
+    sizes = instruction.integers(20)
+    rank = _rank(instruction.message(3)) or len(sizes)
+    slices = ",".join(_ints(sizes[at : at + rank]) for at in range(0, len(sizes), rank)) if sizes else ""
+    return parts + ([f"slice_sizes={{{slices}}}"] if slices else [])
+
+
+def _rank(shape: Message) -> int:
+    """The dimensions of a shape's first array."""
+    while shape.integer(2) == 13:
+        shape = next(shape.messages(4), Message(b"", ""))
+    return len(shape.integers(3))
 
 
 def _custom_call(instruction: Message) -> list[str]:
@@ -358,7 +370,7 @@ def _infeed(instruction: Message) -> list[str]:
 
 
 def _domain(instruction: Message) -> list[str]:
-    entry, leave = (sharding_text(instruction.message(n)) if n in instruction else "{}" for n in (54, 55))
+    entry, leave = (sharding_text(instruction.message(n)) if n in instruction else "{}" for n in (55, 54))
     return [f'domain={{kind="sharding", entry={entry}, exit={leave}}}']
 
 
@@ -385,10 +397,6 @@ def _rng_bits(instruction: Message) -> list[str]:
     return [f"algorithm={names[instruction.integer(70) % 3]}"]
 
 
-def _call(instruction: Message) -> list[str]:
-    return _flag(instruction, 89, "is_composite")
-
-
 def _accuracy(instruction: Message) -> list[str]:
     accuracy = instruction.message(91)
     if 2 in accuracy:
@@ -407,13 +415,13 @@ def _origin(instruction: Message) -> list[str]:
     """An OriginalValueProto: the arrays of the unoptimised program, nested as the result's shape is."""
     value = instruction.message(88)
     if value.integer(2):
-        return ["origin={[synthetic_call]}"]
+        return [f'origin={{(),["{escape(value.text(3))}"]}}']
     held: dict[tuple[int, ...], str] = {}
     for element in value.messages(1):
         array = element.message(2)
         index = array.integers(2)
         name = f'"{array.text(1)}"' + (" " + _index(index) if index else "")
-        held[tuple(element.integers(1))] = "{" + name + "}"
+        held[tuple(element.integers(1))] = "{" + name + "}" if 2 in element else "{}"
     return [f"origin={{{_nested(held, instruction.message(3), ())}}}"]
 
 
@@ -437,7 +445,6 @@ _PRINTERS: dict[str, _Printer] = {
     "batch-norm-inference": _batch_norm,
     "batch-norm-training": _batch_norm,
     "broadcast": _dimensions,
-    "call": _call,
     "cholesky": lambda instruction: _flag(instruction.message(62), 1, "lower"),
     "collective-broadcast": _broadcasting,
     "collective-permute": _permute,
@@ -467,7 +474,7 @@ _PRINTERS: dict[str, _Printer] = {
     "recv-done": _host_transfer,
     "reduce": _dimensions,
     "reduce-precision": _reduce_precision,
-    "reduce-scatter": _gathering,
+    "reduce-scatter": _reduce_scatter,
     "reduce-window": _window,
     "reshape": _reshape,
     "reverse": _dimensions,

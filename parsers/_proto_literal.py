@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Iterator
@@ -46,19 +47,35 @@ def literal_text(literal: Message) -> str:
     values = list(_values(literal, dtype, bool(dims)))
     if len(values) != math.prod(dims):
         return ELIDED
-    return _array(values, dims, 0, len(dims)) if dims else values[0]
+    values = _row_major(values, dims, shape.message(5).integers(1))
+    return _array(values, dims, 0) if dims else values[0]
 
 
-def _array(values: list[str], dims: list[int], level: int, rank: int) -> str:
-    """Nested braces on one line; from rank 3 the outer ones count their elements in comments."""
+def _row_major(values: list[str], dims: list[int], minor_to_major: list[int]) -> list[str]:
+    """Values as they are stored, put into the order of the dimensions."""
+    if sorted(minor_to_major) != list(range(len(dims))) or minor_to_major == sorted(minor_to_major, reverse=True):
+        return values
+    strides = [0] * len(dims)
+    step = 1
+    for dim in minor_to_major:
+        strides[dim] = step
+        step *= dims[dim]
+    places = itertools.product(*map(range, dims))
+    return [values[sum(at * stride for at, stride in zip(place, strides, strict=True))] for place in places]
+
+
+def _array(values: list[str], dims: list[int], level: int, comment: str = "") -> str:
+    """Nested braces on one line; beyond rank 3 the outer ones tell their index in a comment."""
+    rank = len(dims)
     if level == rank - 1:
         inner = ", ".join(values)
         return "{ " + inner + " }" if rank > 1 and dims[level] > 1 else "{" + inner + "}"
     size = len(values) // dims[level] if dims[level] else 0
-    parts = [_array(values[at * size : (at + 1) * size], dims, level + 1, rank) for at in range(dims[level])]
-    if rank - level > 2 and rank > 3:
-        parts = [f"/*i{level}={at}*/ {part}" for at, part in enumerate(parts)]
-    return "{ " + ", ".join(parts) + " }"
+    parts = []
+    for at in range(dims[level]):
+        inside = f"/*i{level}={at}*/" if rank > 3 and level < rank - 2 else ""
+        parts.append(_array(values[at * size : (at + 1) * size], dims, level + 1, inside))
+    return " ".join(filter(None, ("{", comment, ", ".join(parts), "}")))
 
 
 def _values(literal: Message, dtype: str, in_array: bool) -> Iterator[str]:
@@ -113,26 +130,24 @@ def _raw(data: bytes, dtype: str) -> Iterator[str]:
 
 
 def _sub_byte(literal: Message, data: bytes, bits: int, signed: bool) -> Iterator[str]:
-    """Several elements a byte, the first in the low bits."""
-    count = math.prod(literal.message(1).integers(3))
-    for at in range(count):
-        per = 8 // bits
-        if at // per >= len(data):
-            return
-        value = data[at // per] >> (at % per * bits) & ((1 << bits) - 1)
+    for value in _unpacked(literal, data, bits):
         yield str(value - (1 << bits) if signed and value >= 1 << (bits - 1) else value)
+
+
+def _unpacked(literal: Message, data: bytes, bits: int) -> list[int]:
+    """Elements of less than a byte: one a byte, or several with the first in the low bits."""
+    count = math.prod(literal.message(1).integers(3))
+    mask = (1 << bits) - 1
+    if len(data) >= count:
+        return [byte & mask for byte in data[:count]]
+    per = 8 // bits
+    return [data[at // per] >> (at % per * bits) & mask for at in range(min(count, len(data) * per))]
 
 
 def _small_floats(literal: Message, dtype: str) -> Iterator[str]:
     number, exponent_bits, mantissa_bits, bias, kind = _SMALL_FLOATS[dtype]
-    data = literal.raw(number)
     bits = exponent_bits + mantissa_bits + (kind != "no sign")
-    count = math.prod(literal.message(1).integers(3))
-    for at in range(count):
-        per = 8 // bits if bits <= 4 else 1
-        if at // per >= len(data):
-            return
-        code = data[at // per] >> (at % per * bits) & ((1 << bits) - 1)
+    for code in _unpacked(literal, literal.raw(number), bits):
         yield _decode(code, exponent_bits, mantissa_bits, bias, kind, dtype)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PLAIN_METADATA = frozenset((2, 3, 4, 15))
 """Fields of OpMetadata that have columns of their own."""
 
-_UNPRINTED_METADATA = frozenset((8, 9, 10, 20))
+_UNPRINTED_METADATA = frozenset((8, 9, 20))
 
 _ROLE = {name: at for at, name in enumerate(CALL_ROLES)}
 
@@ -193,9 +193,17 @@ class ModuleRows:
     def _attributes(self, item: Message, opcode: str, calls: list[str], metadata: Message) -> str:
         predecessors = ["%" + self.names[self._row(identity, item)] for identity in item.integers(37)]
         parts = attribute_texts(item, opcode, calls, predecessors)
+        if opcode == "compare" and item.text(102) == "TOTAL" and self._compares_floats(item):
+            parts.insert(1, "order=TOTAL")
         if metadata.fields.keys() - _PLAIN_METADATA - _UNPRINTED_METADATA:
             parts.append(f"metadata={{{op_metadata_text(metadata)}}}")
         return ", ".join(parts)
+
+    def _compares_floats(self, item: Message) -> bool:
+        """Whether a total order needs to be said: integers have no other."""
+        operands = item.integers(36)
+        dtype = self.shapes[self.shape_numbers[self._row(operands[0], item)]].dtype if operands else ""
+        return dtype.startswith(("f", "bf", "c"))
 
     def _backend_config(self, item: Message) -> str | None:
         if 99 in item:
@@ -213,24 +221,34 @@ def _callees_first(computations: list[Message]) -> list[Message]:
 
     The proto itself lists them by id once a module is scheduled.
     """
-    calls: dict[int, list[int]] = {}
-    for item in computations:
-        made = sorted((held.integer(35), held.integers(38)) for held in item.messages(2) if 38 in held)
-        calls[item.integer(5)] = [identity for _, called in made for identity in called]
-    nested = {identity for called in calls.values() for identity in called}
     by_id = {item.integer(5): item for item in computations}
-    order: dict[int, Message] = {}
+    calls = {identity: _callees(item) for identity, item in by_id.items()}
+    nested = {identity for called in calls.values() for group in called for identity in group}
+    order: list[Message] = []
+    seen: set[int] = set()
+
     for root in [identity for identity in by_id if identity not in nested] + list(by_id):
+        if root in seen:
+            continue
+        seen.add(root)
         waiting = [(root, iter(calls[root]))]
         while waiting:
             identity, rest = waiting[-1]
-            following = next((one for one in rest if one in by_id and one not in order), None)
-            if following is None or len(waiting) > len(by_id):
+            group = next(rest, None)
+            if group is None:
+                order.append(by_id[identity])
                 waiting.pop()
-                order.setdefault(identity, by_id[identity])
-            else:
-                waiting.append((following, iter(calls[following])))
-    return list(order.values())
+                continue
+            fresh = [one for one in dict.fromkeys(group) if one in by_id and one not in seen]
+            seen.update(fresh)
+            waiting += [(one, iter(calls[one])) for one in reversed(fresh)]
+    return order
+
+
+def _callees(computation: Message) -> list[list[int]]:
+    """What each calling instruction calls, instructions by their ids."""
+    made = sorted((held.integer(35), held.integers(38)) for held in computation.messages(2) if 38 in held)
+    return [called for _, called in made]
 
 
 def _orders(schedule: Message) -> dict[int, list[int]]:

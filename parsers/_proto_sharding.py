@@ -62,8 +62,15 @@ def op_metadata_text(metadata: Message) -> str:
     for number, key in ((4, "source_line"), (17, "source_end_line"), (18, "source_column"), (19, "source_end_column")):
         if value := metadata.integer(number):
             parts.append(f"{key}={value}")
+    kinds = metadata.integers(5) or metadata.message(10).integers(1)
+    if kinds:
+        parts.append(f"profile_type={{{_join(kinds)}}}")
+    if name := metadata.text(12):
+        parts.append(f'deduplicated_name="{escape(name)}"')
     if frame := metadata.integer(15):
         parts.append(f"stack_frame_id={frame}")
+    if name := metadata.text(16):
+        parts.append(f'scheduling_name="{escape(name)}"')
     return " ".join(parts)
 
 
@@ -72,18 +79,20 @@ def _named(sharding: Message) -> str:
     mesh = sharding.message(2)
     axes = _axes(mesh)
     entries = _metadata(sharding, 6)
-    dims = sharding.fields.get(3)
-    if not axes:
+    if not axes and 3 not in sharding:
         devices = mesh.integers(2)
         return "{" + (f"maximal device={devices[0]}" if devices else "replicated") + entries + "}"
     parts = [_mesh(mesh)]
-    if dims:
+    if 3 in sharding:
         parts.append("[" + ", ".join(_dimension(part, axes) for part in sharding.messages(3)) + "]")
     for number, key in ((4, "replicated"), (5, "unreduced"), (7, "manual")):
         if number in sharding:
             parts.append(f"{key}={{{_axis_list(sharding, number, axes)}}}")
     if 8 in sharding:
+        parts = [part for part in parts if not part.startswith("unreduced=")]
         parts.append(f"unreduced={_REDUCTIONS[sharding.integer(8) % 3]}")
+    if len(parts) == 1:
+        parts.append("replicated")
     return "{" + ", ".join(parts) + entries + "}"
 
 
@@ -149,6 +158,26 @@ def _iota(reshape: list[int], permutation: list[int], arrow: str = "<=") -> str:
 def escape(text: str) -> str:
     """A string as it stands between quotes in HLO text."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+def is_braced(text: str) -> bool:
+    """Whether it begins with a brace that closes at its end, as a dictionary does: such text stands without quotes."""
+    if not text.startswith("{"):
+        return False
+    depth, quoted, at = 0, False, 0
+    while at < len(text):
+        char = text[at]
+        if quoted:
+            at += char == "\\"
+            quoted = char != '"'
+        elif char == '"':
+            quoted = True
+        else:
+            depth += (char == "{") - (char == "}")
+        at += 1
+        if not depth:
+            break
+    return depth == 0 and at == len(text)
 
 
 def _join(values: list[int]) -> str:
