@@ -73,14 +73,15 @@ def compile_returned(returned: Any, entry: str, *, run: bool) -> None:
 
 
 def compile_function(fn: Any, /, *args: Any, run: bool, **kwargs: Any) -> None:
-    """Compile `fn` for its arguments, arrays or `jax.ShapeDtypeStruct`s; with `run`, call it once, on zeros for structs."""
+    """Compile `fn` for its arguments, arrays or `jax.ShapeDtypeStruct`s; with `run`, call it once, structs as zeros."""
     import jax
 
     jitted = fn if hasattr(fn, "lower") else jax.jit(fn)
     compiled = jitted.lower(*args, **kwargs).compile()
     if run:
         args, kwargs = jax.tree.map(_concrete, (args, kwargs))
-        jax.block_until_ready(compiled(*args, **kwargs))
+        for output in jax.tree.leaves(compiled(*args, **kwargs)):
+            output.block_until_ready()
 
 
 def _concrete(leaf: Any) -> Any:

@@ -51,13 +51,14 @@ def _shard_args(original: Any) -> Any:
         from jax._src import core
         from jax._src.array import ArrayImpl
 
+        abstract: Any = core.shaped_abstractify
         placed: dict[int, Any] = {}
         for index, (arg, sharding) in enumerate(zip(args, shardings, strict=True)):
             if not isinstance(arg, ArrayImpl) and not hasattr(arg, "__array_interface__"):
                 continue
             if getattr(arg, "sharding", None) == sharding:
                 continue
-            aval = core.shaped_abstractify(arg)
+            aval = abstract(arg)
             if _is_large(aval, sharding):
                 placed[index] = zeros_like(aval, sharding, committed=True)
         if not placed:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 LIBRARIES = frozenset(
     {
         "jax", "jaxlib", "jax_plugins", "flax", "optax", "equinox", "chex", "orbax", "haiku", "jmp", "einops",
-        "distrax", "rlax", "lineax", "optimistix", "quax", "jaxtyping", "beartype", "numpy", "scipy", "ml_dtypes", "hlotrace",
-        "treescope", "tensorstore", "clu", "grain", "tensorflow", "tensorflow_probability", "torch", "torchax", "qwix",
+        "distrax", "rlax", "lineax", "optimistix", "quax", "jaxtyping", "beartype", "numpy", "scipy", "ml_dtypes",
+        "hlotrace", "treescope", "tensorstore", "clu", "grain", "tensorflow", "tensorflow_probability",
+        "torch", "torchax", "qwix",
     }
 )  # fmt: skip
 """Packages whose own functions are helpers. Code of any other package (MaxText, axlearn, ...) is someone's model."""

@@ -8,7 +8,7 @@ The child writes into `staging`:
 
     programs/<module>/     the dump files of one compile
     logs/libtpu.log        what libtpu logs
-    child.json             a `ChildResult`, replaced in whole after every compile, so an interrupted child leaves one too
+    child.json             a `ChildResult`, replaced in whole after compiles, so an interrupted child leaves one too
 
 and, to `progress_fd`, one JSON object a line: an `Event`.
 

@@ -41,11 +41,12 @@ def _keep_to_cpu(seams: Seams) -> None:
     import jax
 
     bridge = "jax._src.xla_bridge"
+    config: Any = jax.config
 
     def backends(original: Any) -> Any:
         def with_cpu_only() -> Any:
-            if jax.config.jax_platforms != "cpu":
-                jax.config.update("jax_platforms", "cpu")
+            if config.jax_platforms != "cpu":
+                config.update("jax_platforms", "cpu")
             return original()
 
         return with_cpu_only

@@ -45,7 +45,7 @@ def host_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
     dtype = np.dtype(dtype)
-    zeros = _PAGES.first(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+    zeros: np.ndarray[Any, Any] = _PAGES.first(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
     zeros.flags.writeable = False
     return zeros
 
@@ -95,7 +95,8 @@ class ZeroCall:
 
     def __init__(self, avals: list[Any], shardings: list[Any], *, committed: bool, mutated: list[int | None] | None):
         kept = mutated or [None] * len(avals)
-        self._outputs = [pair for pair, index in zip(zip(avals, shardings), kept, strict=True) if index is None]
+        outputs = zip(avals, shardings, kept, strict=True)
+        self._outputs = [(aval, sharding) for aval, sharding, replaces in outputs if replaces is None]
         self._committed = committed
         self._arrays: list[Any] = []
 
