@@ -40,7 +40,7 @@ def flattened_schedule(hlo: HloModule) -> NDArray[np.int32]:
     reducers = edge_roles(hlo, calling_rows(hlo)) == REDUCER
     called = np.where(reducers, np.int32(-1), hlo.called)
     enters = np.array([_enters(opcode) for opcode in hlo.opcodes], np.int32)
-    return _flatten(hlo.entry, hlo.computation_start, enters[hlo.opcode], hlo.called_start, hlo.called, hlo.called_role)
+    return _flatten(hlo.entry, hlo.computation_start, enters[hlo.opcode], hlo.called_start, called, hlo.called_role)
 
 
 def schedule_index(hlo: HloModule) -> NDArray[np.int64]:

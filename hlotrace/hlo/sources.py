@@ -1,0 +1,137 @@
+"""Where instructions come from: the frame that made each, and its stack, from either form of metadata.
+
+Newer HLO names a stack frame of the module's tables (`stack_frame_id`), older a `source_file` and `source_line`. Where
+both are there the frame is taken, since the file stands for its innermost frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hlotrace.hlo.module import Frames, HloModule
+
+
+@dataclass(frozen=True)
+class Sources:
+    """One row an instruction.
+
+    Attributes:
+        file: of the innermost frame; null where none was recorded.
+        line: null where none was recorded.
+        stack: innermost first, as `file:line function`; null where there is no frame.
+        place: into `places`, -1 where there is no file or no line.
+        places: the distinct `file:line`.
+    """
+
+    file: pa.StringArray
+    line: pa.Int64Array
+    stack: pa.ListArray
+    place: NDArray[np.int32]
+    places: pa.StringArray
+
+
+def sources(hlo: HloModule) -> Sources:
+    """The sources of all instructions of `hlo`."""
+    files = hlo.source_file.dictionary_encode()
+    names: list[str] = files.dictionary.to_pylist()
+    file = files.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    line = hlo.source_line.astype(np.int64)
+    frames = hlo.frames
+    if frames is None or not len(frames.stack) or not len(frames.locations):
+        place, places = _number(file, line, names)
+        stack = pa.nulls(hlo.instruction_count, pa.list_(pa.string()))
+        return _sources(file, line, names, stack, place, places)
+    known = (hlo.stack_frame > 0) & (hlo.stack_frame <= len(frames.stack))
+    location = np.where(known, frames.stack[np.where(known, hlo.stack_frame, 1) - 1, 0], 0)
+    known &= (location > 0) & (location <= len(frames.locations))
+    location = np.where(known, location, 1) - 1
+    file = np.where(known, frames.locations[location, 0] - 1 + len(names), file)
+    line = np.where(known, frames.locations[location, 2], line)
+    names += frames.file_names
+    # Frames share few locations: those are numbered instead of the instructions.
+    place, places = _number(
+        np.concatenate([frames.locations[:, 0] - 1 + len(files.dictionary), file[~known]]),
+        np.concatenate([frames.locations[:, 2], line[~known]]),
+        names,
+    )
+    own = np.empty(len(file), np.int32)
+    own[known] = place[location[known]]
+    own[~known] = place[len(frames.locations) :]
+    return _sources(file, line, names, _stacks(frames, np.where(known, hlo.stack_frame, 0)), own, places)
+
+
+def _sources(
+    file: NDArray[np.int64],
+    line: NDArray[np.int64],
+    names: list[str],
+    stack: pa.ListArray,
+    place: NDArray[np.int32],
+    places: pa.StringArray,
+) -> Sources:
+    files = pa.array(names, pa.string()).take(pa.array(file, mask=(file < 0) | (file >= len(names))))
+    return Sources(files, pa.array(line, mask=line <= 0), stack, place, places)
+
+
+def _number(
+    file: NDArray[np.int64], line: NDArray[np.int64], names: list[str]
+) -> tuple[NDArray[np.int32], pa.StringArray]:
+    """Number the distinct pairs of file and line; -1 where one of them is missing."""
+    known = (file >= 0) & (file < len(names)) & (line > 0)
+    keys, inverse = np.unique(file[known] << 32 | line[known], return_inverse=True)
+    texts = [f"{names[key >> 32]}:{key & 0xFFFFFFFF}" for key in keys.tolist()]
+    number = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+    place = np.full(len(file), -1, np.int32)
+    place[known] = np.array([number[text] for text in texts], np.int32)[inverse]
+    return place, pa.array(list(number), pa.string())
+
+
+def _stacks(frames: Frames, frame: NDArray[np.int32]) -> pa.ListArray:
+    """For each instruction the texts of its frame and all that called it; null where it has none."""
+    offsets, locations = _follow(frame.astype(np.int64), frames.stack)
+    used = np.zeros(max(len(frames.locations), int(frames.stack[:, 0].max())) + 1, bool)
+    used[locations] = True
+    texts = pa.array([_location(frames, location) for location in np.flatnonzero(used).tolist()], pa.string())
+    row_of = np.cumsum(used, dtype=np.int32) - 1
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), texts.take(pa.array(row_of[locations])), mask=pa.array(frame == 0)
+    )
+
+
+def _location(frames: Frames, location: int) -> str:
+    if not 0 < location <= len(frames.locations):
+        return "?"
+    file, function, line = frames.locations[location - 1, :3].tolist()
+    file_name = frames.file_names[file - 1] if 0 < file <= len(frames.file_names) else "?"
+    name = frames.function_names[function - 1] if 0 < function <= len(frames.function_names) else "?"
+    return f"{file_name}:{line} {name}"
+
+
+@njit(cache=True)
+def _follow(frame: NDArray[np.int64], stack: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Locations from each frame to the outermost, one after another, and where each row's begin."""
+    depth = np.zeros(len(stack) + 1, np.int64)
+    for one in range(1, len(stack) + 1):
+        at, steps = one, 0
+        while 0 < at <= len(stack) and steps <= len(stack):
+            steps += 1
+            parent = stack[at - 1, 1]
+            at = 0 if parent == at else parent
+        depth[one] = steps
+    offsets = np.zeros(len(frame) + 1, np.int32)
+    for row in range(len(frame)):
+        offsets[row + 1] = offsets[row] + depth[frame[row]]
+    locations = np.empty(offsets[-1], np.int64)
+    for row in range(len(frame)):
+        at = frame[row]
+        for place in range(offsets[row], offsets[row + 1]):
+            locations[place] = stack[at - 1, 0]
+            at = stack[at - 1, 1]
+    return offsets, locations

@@ -1,0 +1,224 @@
+"""Our model of the bytes that one execution of an instruction reads from and writes to HBM.
+
+HBM is the default memory space: on a CPU host memory, on a GPU device memory. An instruction reads its distinct
+operands and writes its results as far as they are in HBM, padding included, with these exceptions.
+
+* Slices and gathers read what they touch; a dynamic-update-slice or scatter touches what it updates, in place.
+* A fusion reads of each operand what its members ask for: a member that slices asks for the slice, an elementwise
+  one for what its own users ask for. When its result is an update in place of an operand, the update alone is written.
+* An asynchronous copy, slice or collective counts at its start, with both sides; its other half counts nothing, nor
+  do the fusions that carry it along meanwhile.
+* Loops, conditionals and calls count nothing: the instructions of the computations that they enter do. Tuples and
+  bitcasts move nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from hlotrace.hlo import fused_demand
+from hlotrace.hlo.category import COLLECTIVES
+from hlotrace.hlo.execution import ASYNC, FUSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from hlotrace.hlo.fused_demand import Uses
+    from hlotrace.hlo.module import HloModule
+    from hlotrace.hlo.shape_columns import ShapeColumns
+
+_SYNC_FLAG_SPACE = 2
+_NOTHING = (
+    "add-dependency", "after-all", "bitcast", "call", "conditional", "constant", "create-token", "domain",
+    "get-dimension-size", "get-tuple-element", "opt-barrier", "parameter", "partition-id", "replica-id", "trace",
+    "while",
+)  # fmt: skip
+_WHOLE = (
+    "dot", "convolution", "ragged-dot", "scaled-dot", "sort", "topk", "fft", "cholesky", "triangular-solve",
+    "custom-call", "reduce-window", "select-and-scatter", "rng", "rng-bit-generator", "map", "scan", "infeed",
+    "outfeed",
+)  # fmt: skip
+_RULES = {
+    **dict.fromkeys(_NOTHING, fused_demand.NOTHING),
+    **dict.fromkeys(_WHOLE, fused_demand.WHOLE),
+    **dict.fromkeys(("slice", "dynamic-slice", "gather"), fused_demand.SLICE),
+    **dict.fromkeys(("concatenate", "pad", "reduce"), fused_demand.SHARE),
+    "dynamic-update-slice": fused_demand.UPDATE,
+    "scatter": fused_demand.SCATTER,
+    "tuple": fused_demand.TUPLE,
+    "fusion": fused_demand.FUSION,
+}
+_WITHOUT_TRAFFIC = ("AllocateBuffer", "ConcatBitcast", "Sharding", "SPMD", "AsyncCollectiveDone")
+_WRITES_ELEMENT = {"copy-start": 0, "recv": 0, "all-gather-start": 1, "collective-permute-start": 1}
+"""Of the tuples that starts make, the element that is written."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """One row an instruction: bytes of one execution, -1 where they cannot be told."""
+
+    read: NDArray[np.int64]
+    written: NDArray[np.int64]
+
+
+def traffic(
+    hlo: HloModule,
+    shapes: ShapeColumns,
+    operand_shape: NDArray[np.int32],
+    custom_call_target: pa.StringArray,
+    edge_role: NDArray[np.int32],
+    order: NDArray[np.int32],
+) -> Traffic:
+    """HBM bytes of one execution of each instruction of `hlo`.
+
+    Args:
+        custom_call_target: for each instruction, null where it is no custom call.
+        edge_role: for each entry of `hlo.called` the role of what is called.
+        order: the computations, each after what it calls.
+    """
+    rule = np.array([_rule(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
+    rule[_rows_calling(custom_call_target, *_WITHOUT_TRAFFIC)] = fused_demand.NOTHING
+    applies = np.isin(edge_role, (FUSION, ASYNC)) & (hlo.called >= 0)
+    _pass_over_carried(hlo, shapes, hlo.called[applies], rule)
+    use = fused_demand.uses(hlo, shapes, operand_shape, rule, applies)
+    demand = fused_demand.demand(hlo, use, order)
+    own = (rule == fused_demand.NOTHING) & (use.source == np.arange(len(rule))) & (hlo.parameter_number < 0)
+    demand.written[own & ~_is(hlo, "constant")] = 0
+    needed = np.where(demand.of_operand >= 0, demand.of_operand, use.size)
+    sliced = use.first & (rule[use.row] == fused_demand.SLICE)
+    needed[sliced] = use.result_size[use.row[sliced]]
+    wrote = _writes(hlo, shapes, use, demand.written, _rows_calling(custom_call_target, "AsyncCollectiveStart"))
+    changing, part = _changed_part(hlo, use)
+    wrote[changing] *= part
+    needed[use.first & _is(hlo, "dynamic-update-slice")[use.row]] = 0
+    in_hbm = np.where(operand_shape >= 0, shapes.in_hbm[operand_shape], -1).astype(np.float64)
+    read = _reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, in_hbm)
+    idle = np.isin(rule, (fused_demand.NOTHING, fused_demand.TUPLE))
+    read[idle] = wrote[idle] = 0
+    unknown = (wrote < 0) | (read < 0)
+    return Traffic(*(np.where(unknown, -1, np.rint(column)).astype(np.int64) for column in (read, wrote)))
+
+
+def _is(hlo: HloModule, *opcodes: str) -> NDArray[np.bool_]:
+    """Which instructions have one of these opcodes."""
+    found: NDArray[np.bool_] = np.array([opcode in opcodes for opcode in hlo.opcodes], bool)[hlo.opcode]
+    return found
+
+
+def _rule(opcode: str) -> int:
+    known = _RULES.get(opcode)
+    if known is not None:
+        return known
+    if opcode.endswith(("-done", "-update")):
+        return fused_demand.NOTHING
+    if opcode.endswith("-start") or opcode in COLLECTIVES:
+        return fused_demand.WHOLE
+    return fused_demand.ELEMENTWISE
+
+
+def _rows_calling(custom_call_target: pa.StringArray, *starts: str) -> NDArray[np.bool_]:
+    """Which rows are custom calls whose target begins in one of these ways."""
+    targets = custom_call_target.dictionary_encode()
+    wanted = [at for at, name in enumerate(targets.dictionary.to_pylist()) if name.startswith(starts)]
+    return np.isin(targets.indices.fill_null(-1).to_numpy(zero_copy_only=False), wanted)
+
+
+def _pass_over_carried(hlo: HloModule, shapes: ShapeColumns, fused: NDArray[np.int32], rule: NDArray[np.int32]) -> None:
+    """In a fusion that has a sync flag as a parameter an async collective is under way: those in it count nothing."""
+    flags = np.flatnonzero((hlo.parameter_number >= 0) & (shapes.space[hlo.shape] == _SYNC_FLAG_SPACE))
+    carrying = np.unique(np.searchsorted(hlo.computation_start, flags, side="right") - 1)
+    for computation in np.intersect1d(carrying, fused).tolist():
+        rows = slice(hlo.computation_start[computation], hlo.computation_start[computation + 1])
+        rule[rows][[hlo.opcodes[opcode] in COLLECTIVES for opcode in hlo.opcode[rows].tolist()]] = fused_demand.NOTHING
+
+
+def _changed_part(hlo: HloModule, use: Uses) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The rows of updates, and what part of their array each changes."""
+    rows = np.flatnonzero(
+        np.isin(use.rule, (fused_demand.UPDATE, fused_demand.SCATTER)) & (np.diff(hlo.operand_start) > 0)
+    )
+    update = use.size[fused_demand.update_operand(hlo, use, rows)]
+    return rows, np.minimum(update / np.maximum(use.size[hlo.operand_start[rows]], 1), 1)
+
+
+def _writes(
+    hlo: HloModule, shapes: ShapeColumns, use: Uses, written: NDArray[np.float64], starts: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Bytes that each instruction writes to HBM as a kernel, -1 where not known; `starts` write element 1."""
+    wrote = shapes.in_hbm[hlo.shape].astype(np.float64)
+    element = np.array([_written_element(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
+    element[starts] = 1
+    at = shapes.child_start[hlo.shape] + element
+    rows = np.flatnonzero((element >= 0) & (at < shapes.child_start[hlo.shape + 1]))
+    wrote[rows] = shapes.in_hbm[shapes.child[at[rows]]]
+    wrote[_is(hlo, "send", "outfeed")] = 0
+
+    fusions = np.flatnonzero((use.applied >= 0) & (hlo.computation_root[use.applied] >= 0))
+    roots = hlo.computation_root[use.applied[fusions]]
+    part = np.where(written < 0, 1, np.minimum(written / np.maximum(use.result_size, 1), 1))
+    starting = _is(hlo, "fusion")[fusions] & ~starts[roots]
+    shape = np.where(starting, hlo.shape[fusions], hlo.shape[roots])
+    single = use.rule[roots] != fused_demand.TUPLE
+    whole = np.where(starts[roots], wrote[roots], shapes.in_hbm[shape])
+    wrote[fusions[single]] = (whole * part[roots])[single]
+    wrote[fusions[~single]] = _tuple_writes(hlo, shapes, roots[~single], shape[~single], part)
+    return wrote
+
+
+def _tuple_writes(
+    hlo: HloModule,
+    shapes: ShapeColumns,
+    roots: NDArray[np.int32],
+    shape: NDArray[np.int32],
+    part: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Bytes of the tuples in rows `roots`, as of shape `shape`, when each element is written in part."""
+    edges, which = fused_demand.result_operands(hlo, roots)
+    child = shapes.child_start[shape][which] + edges - hlo.operand_start[roots][which]
+    within = child < shapes.child_start[shape + 1][which]
+    size = shapes.in_hbm[shapes.child[child[within]]]
+    rows = hlo.operand[edges[within]]
+    total = np.zeros(len(roots))
+    np.add.at(total, which[within], size * np.where(rows >= 0, part[rows], 1))
+    total[shapes.in_hbm[shape] < 0] = -1
+    return total
+
+
+def _written_element(opcode: str) -> int:
+    """The element of its result tuple that an opcode writes; -1 where it writes all of its result."""
+    if opcode in _WRITES_ELEMENT:
+        return _WRITES_ELEMENT[opcode]
+    return 1 if opcode.endswith("-start") and opcode != "all-reduce-start" else -1
+
+
+@njit(cache=True)
+def _reads(
+    operand_start: NDArray[np.int32],
+    operand: NDArray[np.int32],
+    element: NDArray[np.int32],
+    needed: NDArray[np.float64],
+    size: NDArray[np.float64],
+    in_hbm: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Bytes that each instruction reads: of each distinct operand what all its uses there need, at most the whole."""
+    read = np.zeros(len(operand_start) - 1)
+    for row in range(len(read)):
+        first, last = operand_start[row], operand_start[row + 1]
+        for edge in range(first, last):
+            if in_hbm[edge] == 0:
+                continue
+            need, repeated = needed[edge], False
+            for other in range(first, last):
+                if other != edge and operand[other] == operand[edge] and element[other] == element[edge]:
+                    repeated |= other < edge
+                    need += needed[other]
+            if in_hbm[edge] < 0 or read[row] < 0:
+                read[row] = -1
+            elif not repeated:
+                read[row] += in_hbm[edge] * min(need / max(size[edge], 1.0), 1.0)
+    return read
