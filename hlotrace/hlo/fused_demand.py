@@ -29,6 +29,9 @@ UPDATE and SCATTER change part of the first. SHARE asks for the same share of an
 by the computation that it applies.
 """
 
+LONGEST_CHAIN_LOG2 = 32
+"""Chains of instructions are followed by doubling; a chain that is longer goes round in a circle."""
+
 _SEEN_THROUGH = ("bitcast", "reshape", "get-tuple-element")
 """Opcodes that name the bytes of their operand anew."""
 
@@ -90,11 +93,12 @@ def uses(
     seen_through = np.array([opcode in _SEEN_THROUGH for opcode in hlo.opcodes], bool)[hlo.opcode] & (lengths > 0)
     source = np.arange(hlo.instruction_count, dtype=np.int32)
     source[seen_through] = hlo.operand[hlo.operand_start[:-1][seen_through]]
-    while True:
+    for _ in range(LONGEST_CHAIN_LOG2):
         further = np.where(source >= 0, source[source], -1)
         if (further == source).all():
-            return Uses(rule, applied, row, number, first, size, result_size, source)
+            break
         source = further
+    return Uses(rule, applied, row, number, first, size, result_size, source)
 
 
 def demand(hlo: HloModule, use: Uses, order: NDArray[np.int32]) -> Demand:
@@ -107,7 +111,7 @@ def demand(hlo: HloModule, use: Uses, order: NDArray[np.int32]) -> Demand:
     touched = np.zeros(hlo.instruction_count)
     np.add.at(touched, results[~handed_on], use.result_size[results[~handed_on]])
     fixed, proportional = _parts(hlo, use, in_place)
-    parameter = _parameter_of(hlo, use)
+    parameter = parameter_rows(hlo, use.applied)
     touched = _back(
         order[is_applied[order]],
         hlo.computation_start,
@@ -197,8 +201,8 @@ def _parts(hlo: HloModule, use: Uses, in_place: NDArray[np.bool_]) -> tuple[NDAr
     return fixed, proportional
 
 
-def _parameter_of(hlo: HloModule, use: Uses) -> NDArray[np.int32]:
-    """For each operand of a fusion the row of the parameter that it is inside; -1 for others."""
+def parameter_rows(hlo: HloModule, applied: NDArray[np.int32]) -> NDArray[np.int32]:
+    """For each operand of an instruction that applies a computation the row of its parameter there; -1 for others."""
     parameters = np.flatnonzero(hlo.parameter_number >= 0)
     computation = np.searchsorted(hlo.computation_start, parameters, side="right") - 1
     counts = np.bincount(computation, minlength=hlo.computation_count)
@@ -207,9 +211,11 @@ def _parameter_of(hlo: HloModule, use: Uses) -> NDArray[np.int32]:
     number = hlo.parameter_number[parameters]
     proper = number < counts[computation]
     place[start[computation[proper]] + number[proper]] = parameters[proper]
-    inside = use.applied[use.row]
-    known = (inside >= 0) & (use.number < counts[inside])
-    return np.where(known, place[np.where(known, start[inside] + use.number, -1)], -1)
+    lengths = np.diff(hlo.operand_start)
+    inside = np.repeat(applied, lengths)
+    number = np.arange(len(inside), dtype=np.int32) - np.repeat(hlo.operand_start[:-1], lengths)
+    known = (inside >= 0) & (number < counts[inside])
+    return np.where(known, place[np.where(known, start[inside] + number, -1)], np.int32(-1))
 
 
 @njit(cache=True)
