@@ -12,40 +12,16 @@ XLA writes it after scheduling (HloLiveRange::ToString, xla/hlo/utils/hlo_live_r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hlotrace.hlo.live_ranges import LiveRanges
 
 _SECTION = re.compile(
     r"^  (InstructionSequence|BufferLiveRange|Live ranges at (\d+) \(peak\)|Stack trace.*):", re.MULTILINE
 )
 _POSITION = re.compile(r"^    (\d+):(\S+)(?=\n)", re.MULTILINE)
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\})?:(\d+)-(\d+)(?=\n)", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class LiveRanges:
-    """What the file says.
-
-    Attributes:
-        schedule: the instruction at each position.
-        instruction, shape_index: of each value, such as `fusion.3` and `{}`.
-        start, end: int64, the first and the last position at which it lives.
-        peak: the position that the compiler calls the peak; None where it names none.
-        problems: (place, what, consequence) of what could not be read.
-    """
-
-    schedule: tuple[str, ...]
-    instruction: tuple[str, ...]
-    shape_index: tuple[str, ...]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    peak: int | None = None
-    problems: tuple[tuple[str, str, str], ...] = field(default=())
 
 
 def read_live_ranges(text: str) -> LiveRanges:

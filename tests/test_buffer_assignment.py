@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from hlotrace.hlo.assignment import CATEGORIES
 from hlotrace.parsers.buffer_assignment import read_buffer_assignment
 from hlotrace.parsers.live_range import read_live_ranges
