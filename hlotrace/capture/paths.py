@@ -8,8 +8,10 @@ libraries are called with holds enough to tell. A form that is not known keeps J
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from hlotrace.capture.provenance import of_pmap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +36,25 @@ def as_written(names: Names, fun: Any, args: Sequence[Any], out_tree: Any, param
         return _of_equinox(names, args[2], list(parameters))
     if str(module).startswith("flax.nnx"):
         return _of_nnx(names, args, out_tree, list(parameters))
+    if (mapped := of_pmap(fun)) is not None:
+        return replace(names, arguments=_of_tree(mapped[1], list(parameters)))
     return names
+
+
+# -- pmap
+
+
+def _of_tree(tree: Any, parameters: list[str]) -> tuple[str, ...]:
+    """Of the leaves of `(args, kwargs)`."""
+    import jax
+    from jax.tree_util import keystr, tree_flatten_with_path
+
+    names = []
+    for path, _ in tree_flatten_with_path(jax.tree.unflatten(tree, range(tree.num_leaves)))[0]:
+        given, step = path[0].idx, path[1]
+        root = str(step.key) if given else _positional(parameters, step.idx + 1)[-1]
+        names.append(root + keystr(path[2:]))
+    return tuple(names)
 
 
 # -- flax nnx

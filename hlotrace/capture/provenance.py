@@ -85,6 +85,8 @@ def _one_layer_in(function: Any) -> Any:
         return wrapped
     if isinstance(function, type):
         return None
+    if (mapped := of_pmap(function)) is not None:
+        return mapped[0]
     if not hasattr(function, "__code__"):
         for name in _WRAPPED_IN:
             inner = getattr(function, name, None)
@@ -93,6 +95,16 @@ def _one_layer_in(function: Any) -> Any:
         call = inspect.getattr_static(type(function), "__call__", None)
         return call if hasattr(call, "__code__") else None
     return None
+
+
+def of_pmap(function: Any) -> tuple[Any, Any] | None:
+    """The function that `jax.pmap` was given, and the tree of its arguments; None of what pmap did not make."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    if getattr(function, "__module__", "") != "jax._src.pmap" or not inspect.isfunction(function):
+        return None
+    held = inspect.getclosurevars(function).nonlocals
+    return (held["fun"].f, held["in_tree"]) if {"fun", "in_tree"} <= held.keys() else None
 
 
 def of_function(function: Any) -> Definition | None:
