@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlotrace._open import bundle_roots, is_dump_name
+from hlotrace._open import bundle_roots
 from hlotrace._sniff import describe, looks_binary, looks_like_hlo_text
 from hlotrace.bundle import PROGRAMS
 from hlotrace.errors import HlotraceError
+from hlotrace.parsers.dump_directory import find_modules
 
 if TYPE_CHECKING:
     from hlotrace._open import Tree
+    from hlotrace.parsers.dump_directory import ModuleFiles
 
 _LOOSE = (".hlo", ".txt", ".pb", ".hlo_proto")
 _REMEDY = "Give a bundle, a directory that --xla_dump_to wrote, or one HLO file."
@@ -20,18 +22,18 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths relative to the tree's root.
+    """What to read; all paths are relative to the tree's root.
 
     Attributes:
-        root: the bundle's directory with a slash at its end, empty when the tree's root is the bundle or there is none.
+        root: the bundle's directory with a slash at its end; empty when that is the tree's root, or there is none.
         has_manifest: whether a manifest stands in `root`.
-        directories: those that hold dumps by XLA's names.
-        files: HLO files of any name, where no directory holds dumps.
+        modules: what XLA's file names say, by directory and number.
+        files: HLO files of any name, where no file has such a name.
     """
 
     root: str
     has_manifest: bool
-    directories: tuple[str, ...]
+    modules: tuple[ModuleFiles, ...]
     files: tuple[str, ...] = ()
 
 
@@ -45,23 +47,23 @@ def layout(tree: Tree, shown: str) -> Layout:
     if len(roots) > 1:
         raise _ambiguous("bundles", [root.rstrip("/") for root in roots], shown)
     if roots:
-        return Layout(roots[0], True, _dump_directories(tree, f"{roots[0]}{PROGRAMS}/"))
-    directories = _dump_directories(tree, "")
+        return Layout(roots[0], True, _modules(tree, f"{roots[0]}{PROGRAMS}/"))
     if len(tree.listing) == 1:
         return Layout("", False, (), (_only_file(tree, shown),))
+    modules = _modules(tree, "")
+    directories = sorted({module.directory for module in modules})
     if len(directories) > 1 and not _are_programs(directories, shown):
-        raise _ambiguous("dump directories", list(directories), shown)
-    if directories:
-        return Layout("", False, directories)
+        raise _ambiguous("dump directories", directories, shown)
+    if modules:
+        return Layout("", False, modules)
     return Layout("", False, (), _loose_files(tree, shown))
 
 
-def _dump_directories(tree: Tree, below: str) -> tuple[str, ...]:
-    found = (path.rpartition("/") for path in tree.listing if path.startswith(below))
-    return tuple(sorted({directory for directory, _, name in found if is_dump_name(name)}))
+def _modules(tree: Tree, below: str) -> tuple[ModuleFiles, ...]:
+    return tuple(find_modules({path: size for path, (size, _) in tree.listing.items() if path.startswith(below)}))
 
 
-def _are_programs(directories: tuple[str, ...], shown: str) -> bool:
+def _are_programs(directories: list[str], shown: str) -> bool:
     """Whether they are the folders of one bundle whose manifest is missing or was not opened."""
     parents = {directory.rpartition("/")[0] for directory in directories}
     parent = next(iter(parents)) or shown.rstrip("/")
@@ -79,7 +81,7 @@ def _only_file(tree: Tree, shown: str) -> str:
 
 
 def _may_be_proto(path: str, head: bytes) -> bool:
-    return looks_binary(head) and describe(head, path).what.startswith("a binary file, not HLO")
+    return looks_binary(head) and not describe(head, path).is_certain
 
 
 def _loose_files(tree: Tree, shown: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ CACHE_NAME = ".hlotrace-cache"
 MAX_FILES = 200_000
 MAX_DEPTH = 8
 
-_DUMP_NAME = re.compile(r"^module_\d+\.|(before|after)_optimizations|\.after_codegen\.")
+_DUMP_NAME = re.compile(r"module_\d+\.")
 _REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
 
 Listing = dict[str, tuple[int, str]]
@@ -150,7 +150,7 @@ def _local_fs() -> AbstractFileSystem:
 
 def is_dump_name(name: str) -> bool:
     """Whether a file's name is one that XLA gives to what it dumps of a module."""
-    return _DUMP_NAME.search(name) is not None
+    return _DUMP_NAME.match(name) is not None
 
 
 def bundle_roots(listing: Listing) -> list[str]:

@@ -31,10 +31,11 @@ _HLO_HEADER = re.compile(rb"^[^\n]*\bHloModule\b", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file is, in words that finish the sentence "this is …", and what to do about it."""
+    """What a file is, in words that finish "found …", and what to do; uncertain of bytes that may be a proto."""
 
     what: str
     remedy: str = ""
+    is_certain: bool = True
 
 
 def archive_kind(head: bytes) -> str | None:
@@ -96,7 +97,7 @@ def _trace_kind(head: bytes, name: str) -> Kind | None:
 def _binary_kind(head: bytes) -> Kind:
     if b"\xef\xbf\xbd" in head:
         return Kind("a binary file damaged by a conversion to text", "Copy it again, as binary.")
-    return Kind("a binary file, not HLO text and not an HLO proto", _DUMP)
+    return Kind("a binary file, not HLO text and not an HLO proto", _DUMP, is_certain=False)
 
 
 def _text_kind(head: bytes, name: str) -> Kind:

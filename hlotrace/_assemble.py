@@ -1,0 +1,196 @@
+"""All tables of a tree of files: each module read, the manifest's knowledge added, problems collected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hlotrace._layout import layout
+from hlotrace._manifest_tables import compilations_table, program_columns
+from hlotrace._memory import add_memory, read_memory
+from hlotrace._modules import Part, Problems, Stage, guessed_stage, make_part, platform_of, stage_of_name
+from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
+from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
+from hlotrace.errors import HlotraceError, ParseError
+from hlotrace.parsers import hlo_proto
+from hlotrace.tables import ALL_TABLES
+
+if TYPE_CHECKING:
+    from hlotrace._open import Tree
+    from hlotrace.bundle import Manifest, Program
+    from hlotrace.parsers.dump_directory import ModuleFiles
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """All declared tables, and the manifest's text where there is one."""
+
+    tables: dict[str, pa.Table]
+    manifest: str | None
+
+
+@dataclass
+class _Assembly:
+    tree: Tree
+    shown: str
+    root: str = ""
+    problems: Problems = field(default_factory=Problems)
+    names: Counter[str] = field(default_factory=Counter)
+
+    def file(self, path: str) -> str:
+        """A path as tables and problems name it: relative to what was opened."""
+        return path.removeprefix(self.root)
+
+    def unique(self, name: str) -> str:
+        """A name for a module that no other has: the second `jit_f` is `jit_f.2`."""
+        self.names[name] += 1
+        return name if self.names[name] == 1 else self.unique(f"{name}.{self.names[name]}")
+
+
+def assemble(tree: Tree, shown: str) -> Assembled:
+    """Read everything in a tree; `shown` is the path in errors.
+
+    Raises:
+        HlotraceError: there is nothing to read, or the only file cannot be read.
+    """
+    plan = layout(tree, shown)
+    assembly = _Assembly(tree, shown, plan.root)
+    text, manifest = None, None
+    if plan.has_manifest:
+        text = tree.read(plan.root + MANIFEST_NAME).decode("utf-8", "replace")
+        manifest = manifest_from_text(text, f"{shown}: {MANIFEST_NAME}")
+    parts = list(_parts(assembly, plan.modules, plan.files, manifest))
+    if not parts and manifest is None:
+        raise _nothing_read(assembly)
+    return Assembled(_tables(parts, assembly.problems, manifest), text)
+
+
+def _parts(
+    assembly: _Assembly, modules: tuple[ModuleFiles, ...], files: tuple[str, ...], manifest: Manifest | None
+) -> Iterator[Part]:
+    programs = {program.module: program for program in manifest.programs} if manifest else {}
+    assembly.names.update(programs)
+    found = set()
+    for module in modules:
+        folder = module.directory.rpartition("/")[2]
+        program = programs.get(folder) if folder not in found else None
+        found.add(folder)
+        part = _dumped(assembly, module, program)
+        if part is not None:
+            yield part
+    for file in files:
+        yield from _single(assembly, file)
+    for name, program in programs.items():
+        if name not in found:
+            yield Part({}, {"stages": [], **program_columns(program)})
+
+
+def _dumped(assembly: _Assembly, files: ModuleFiles, program: Program | None) -> Part | None:
+    """A module of a dump directory; None where no stage of it could be read."""
+    stages = [stage for name in files.stages if (stage := _stage(assembly, files, name)) is not None]
+    row = _known(assembly, files, program)
+    if not stages:
+        return Part({}, {"stages": [], **row}) if program else None
+    if row["platform"] is None:
+        row["platform"] = platform_of(stages[-1].hlo)
+    assignment, ranges = read_memory(assembly.tree, files, stages, assembly.problems)
+    part = make_part(stages, row, ranges.schedule if ranges else None, assembly.problems)
+    add_memory(part, part.tables["instructions"][-1], assignment, ranges)
+    return part
+
+
+def _known(assembly: _Assembly, files: ModuleFiles, program: Program | None) -> dict[str, Any]:
+    directory = {"directory": assembly.file(files.directory) or "."}
+    if program is not None:
+        return {**program_columns(program), **directory}
+    platform = files.platform or ("tpu" if files.changelist or "tpu_comp_env" in files.compile else None)
+    return {
+        "module": assembly.unique(files.name),
+        "name": files.name,
+        "platform": platform,
+        "target": None,
+        "device_kind": None,
+        **directory,
+    }
+
+
+def _stage(assembly: _Assembly, files: ModuleFiles, name: str) -> Stage | None:
+    """One stage of a dumped module: from its text, else from its proto; what cannot be read becomes a problem."""
+    for path in filter(None, (files.texts.get(name), files.protos.get(name))):
+        try:
+            for stage in _read(assembly, path, name):
+                return stage
+            error = ParseError("there is no module in it", place=path)
+        except ParseError as caught:
+            error = caught
+        assembly.problems.add_error(assembly.file(path), error, f"the stage {name} is not read from it")
+    return None
+
+
+def _read(assembly: _Assembly, path: str, name: str | None) -> Iterator[Stage]:
+    """The modules of one file, text or proto, told apart by its first bytes.
+
+    Raises:
+        ParseError: it is neither.
+    """
+    data = assembly.tree.read(path)
+    file = assembly.file(path)
+    if not data:
+        raise ParseError("expected HLO, found an empty file (0 bytes)", place=file)
+    if looks_like_hlo_text(data[:HEAD_BYTES]):
+        try:
+            from hlotrace.parsers import hlo_text
+        except ImportError:
+            raise ParseError("the text parser is not there yet", place=file) from None
+        for hlo in hlo_text.read_modules(data.decode("utf-8", "replace"), place=file):
+            yield Stage(name or guessed_stage(hlo), file, hlo)
+        return
+    kind = describe(data[:HEAD_BYTES], path)
+    if not looks_binary(data[:HEAD_BYTES]) or kind.is_certain:
+        raise ParseError(f"expected HLO, found {kind.what}", place=file, remedy=kind.remedy)
+    hlo, assignment = hlo_proto.read_module(data, place=file)
+    yield Stage(name or guessed_stage(hlo), file, hlo, assignment)
+
+
+def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
+    """The modules of a file of any name; of the only file there is, errors are raised."""
+    stage_name = stage_of_name(path)
+    try:
+        for stage in _read(assembly, path, stage_name):
+            row = {
+                "module": assembly.unique(stage.hlo.name),
+                "platform": platform_of(stage.hlo),
+                "target": None,
+                "device_kind": None,
+                "directory": assembly.file(path).rpartition("/")[0] or ".",
+            }
+            part = make_part([stage], row, None, assembly.problems)
+            add_memory(part, part.tables["instructions"][-1], stage.assignment, None)
+            yield part
+    except ParseError as error:
+        if len(assembly.tree.listing) == 1 and not assembly.names:
+            raise
+        assembly.problems.add_error(assembly.file(path), error, "what follows in it is not read")
+
+
+def _nothing_read(assembly: _Assembly) -> HlotraceError:
+    rows = assembly.problems.rows
+    first = f" {rows[0]['file']}: {rows[0]['what']}." if rows else ""
+    return HlotraceError("no HLO in it could be read", place=assembly.shown, remedy=first.strip())
+
+
+def _tables(parts: list[Part], problems: Problems, manifest: Manifest | None) -> dict[str, pa.Table]:
+    tables = {}
+    for name, table in ALL_TABLES.items():
+        schema = table.arrow_schema()
+        made = [piece for part in parts for piece in part.tables.get(name, ())]
+        tables[name] = pa.concat_tables(made).combine_chunks() if made else schema.empty_table()
+    rows = sorted((part.row for part in parts), key=lambda row: str(row["module"]))
+    tables["modules"] = pa.Table.from_pylist(rows, schema=ALL_TABLES["modules"].arrow_schema())
+    tables["problems"] = pa.Table.from_pylist(problems.rows, schema=ALL_TABLES["problems"].arrow_schema())
+    tables["compilations"] = compilations_table(manifest)
+    return tables

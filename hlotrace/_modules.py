@@ -1,0 +1,157 @@
+"""One module read from its files: its tables at every stage, and its row of `modules`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hlotrace.hlo.schedule import is_scheduled
+from hlotrace.hlo.tables import module_tables
+from hlotrace.parsers.dump_directory import STAGES
+
+if TYPE_CHECKING:
+    from hlotrace.errors import ParseError
+    from hlotrace.hlo.assignment import BufferAssignment
+    from hlotrace.hlo.module import HloModule
+
+BEFORE, AFTER = STAGES[0], STAGES[1]
+
+
+@dataclass
+class Problems:
+    """What was met on the way, as rows of `problems`."""
+
+    rows: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, file: str, place: str, what: str, consequence: str) -> None:
+        """Write one down."""
+        self.rows.append({"file": file, "place": place, "what": what, "consequence": consequence})
+
+    def add_all(self, file: str, found: Iterable[tuple[str, str, str]]) -> None:
+        """Write down what a reader collected."""
+        for place, what, consequence in found:
+            self.add(file, place, what, consequence)
+
+    def add_error(self, file: str, error: ParseError, consequence: str) -> None:
+        """Write down why a file could not be read."""
+        self.add(file, (error.place or "").removeprefix(file).lstrip(":"), error.what, consequence)
+
+
+@dataclass
+class Stage:
+    """A module at one stage, and the file it was read from."""
+
+    name: str
+    path: str
+    hlo: HloModule
+    assignment: BufferAssignment | None = None
+
+
+@dataclass
+class Part:
+    """One module: its tables by name, and its columns of `modules`."""
+
+    tables: dict[str, list[pa.Table]]
+    row: dict[str, Any]
+
+
+def make_part(stages: list[Stage], row: dict[str, Any], schedule: tuple[str, ...] | None, problems: Problems) -> Part:
+    """The tables of a module's stages, in the order of the pipeline; `fusions` are the final stage's.
+
+    Args:
+        row: what is known of it already; `module` and `platform` are.
+        schedule: instructions in the order of the flattened schedule, where a dump lists them.
+    """
+    tables: dict[str, list[pa.Table]] = {"computations": [], "instructions": [], "fusions": []}
+    for stage in stages:
+        problems.add_all(stage.path, stage.hlo.problems)
+        made = module_tables(
+            stage.hlo,
+            module=row["module"],
+            stage=stage.name,
+            platform=row["platform"] or "",
+            schedule=None if stage.name == BEFORE else schedule,
+        )
+        tables["computations"].append(made["computations"])
+        tables["instructions"].append(made["instructions"])
+        if stage is stages[-1]:
+            tables["fusions"].append(made["fusions"])
+    return Part(tables, {**header_columns(stages), **figures(stages, tables["instructions"]), **row})
+
+
+def header_columns(stages: list[Stage]) -> dict[str, Any]:
+    """What the final stage's header says."""
+    hlo = stages[-1].hlo
+    return {
+        "name": hlo.name,
+        "num_partitions": _integer(hlo.attributes.get("num_partitions", "1")),
+        "num_replicas": _integer(hlo.attributes.get("replica_count", "1")),
+        "is_scheduled": is_scheduled(hlo),
+        "stages": [stage.name for stage in stages],
+        "final_stage": stages[-1].name,
+        "instruction_count": hlo.instruction_count,
+    }
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]:
+    """Launches before and after, FLOPs and cycles of one run."""
+    final, first = instructions[-1], instructions[0]
+    is_optimised = stages[-1].name != BEFORE
+    return {
+        "launches": _total(final, None) if is_optimised else None,
+        "launches_before": _total(first, None) if stages[0].name == BEFORE else None,
+        "flops": _total(final, "flops"),
+        "estimated_cycles": _total(final, "estimated_cycles"),
+    }
+
+
+def _total(instructions: pa.Table, column: str | None) -> int | None:
+    """The sum over launches of a column times the executions; of the executions alone for None.
+
+    What has no figure adds nothing; where a count of executions is not known, neither is the sum.
+    """
+    launched = instructions.filter(pc.field("is_launch"))
+    if column is not None:
+        launched = launched.filter(pc.field(column).is_valid())
+        if not len(launched):
+            return None
+    runs = launched["execution_count"]
+    if runs.null_count:
+        return None
+    counts = runs if column is None else pc.multiply(runs, launched[column])
+    return pc.sum(counts, min_count=0).as_py()
+
+
+def guessed_stage(hlo: HloModule) -> str:
+    """The stage of a module whose file name does not say it: scheduled or fused means optimised."""
+    return AFTER if is_scheduled(hlo) or "fusion" in hlo.opcodes else BEFORE
+
+
+def stage_of_name(path: str) -> str | None:
+    """The stage that a file's name ends with; None where it names none."""
+    name = path.rpartition("/")[2]
+    return next((stage for stage in STAGES if re.search(rf"{stage}\.(txt|hlo|hlo\.pb|pb)$", name)), None)
+
+
+def platform_of(hlo: HloModule) -> str | None:
+    """The platform as far as the program gives it away: tiled layouts are TPU's, library calls are each their own."""
+    if any(shape.layout and shape.layout.tiles for shape in hlo.shapes):
+        return "tpu"
+    targets = " ".join(pc.unique(hlo.raw_attributes.filter(_calls(hlo))).drop_null().to_pylist())
+    if re.search(r'custom_call_target="(__cu|__triton|__hip|cu|hip|xla\.gpu)', targets):
+        return "gpu"
+    return "cpu" if re.search(r'custom_call_target="(__onednn|__cpu|__eigen|lapack_)', targets) else None
+
+
+def _calls(hlo: HloModule) -> pa.Array:
+    number = hlo.opcodes.index("custom-call") if "custom-call" in hlo.opcodes else -1
+    return pa.array(hlo.opcode == number)
