@@ -1,39 +1,84 @@
-"""Which computation calls which, in an order that lets figures be summed from the leaves up or the entry down."""
+"""Which computation calls which, as what, and in an order that lets figures be summed up or handed down."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
+
+from hlotrace.hlo.module import CALL_ROLES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hlotrace.hlo.module import HloModule
 
+ROLES = ("entry", "fusion", "while_body", "while_condition", "branch", "reducer", "called", "async", "unused")
+"""What a computation is to the instruction that calls it."""
 
-def callees_first(hlo: HloModule) -> NDArray[np.int32]:
-    """The computations in an order in which each stands after all that it calls. A call of itself is passed over."""
-    return _callees_first(hlo.computation_start, hlo.called_start, hlo.called)
+ENTRY, FUSION, BODY, CONDITION, BRANCH, REDUCER, CALLED, ASYNC, UNUSED = range(len(ROLES))
+
+_BY_CALL_ROLE = {
+    "body": BODY,
+    "condition": CONDITION,
+    "branch_computations": BRANCH,
+    "true_computation": BRANCH,
+    "false_computation": BRANCH,
+    "select": REDUCER,
+    "scatter": REDUCER,
+    "comparator": REDUCER,
+    "async": ASYNC,
+}
+_ROLE_OF_CALL = np.array([_BY_CALL_ROLE.get(name, UNUSED) for name in CALL_ROLES], np.int32)
+_CALLS = CALL_ROLES.index("calls")
+_APPLY = frozenset({"map", "scatter", "sort", "select-and-scatter", "topk", "scan"})
 
 
-def computation_of(hlo: HloModule) -> NDArray[np.int32]:
-    """For each instruction its computation."""
-    return np.repeat(np.arange(hlo.computation_count, dtype=np.int32), np.diff(hlo.computation_start))
+@dataclass(frozen=True)
+class CallGraph:
+    """The calls of a module, one row an entry of `HloModule.called`, and what follows for its computations.
+
+    Attributes:
+        caller: the instruction that calls. role: into ROLES.
+        order: the computations, each after all that it calls. A call of itself is passed over.
+        computation: for each instruction the computation that it stands in.
+        applied: for each instruction the computation that it runs as a part of itself, as a fusion and an async start
+            do; -1 for others.
+    """
+
+    caller: NDArray[np.int32]
+    role: NDArray[np.int32]
+    order: NDArray[np.int32]
+    computation: NDArray[np.int32]
+    applied: NDArray[np.int32]
 
 
-def first_caller(hlo: HloModule) -> NDArray[np.int32]:
-    """For each computation the entry of `hlo.called` that names it first; -1 where none does."""
-    found = np.full(hlo.computation_count, -1, np.int32)
-    edges = np.flatnonzero(hlo.called >= 0).astype(np.int32)[::-1]
-    found[hlo.called[edges]] = edges
-    return found
+def call_graph(hlo: HloModule) -> CallGraph:
+    """The calls of `hlo`."""
+    caller = np.repeat(np.arange(hlo.instruction_count, dtype=np.int32), np.diff(hlo.called_start))
+    by_opcode = np.array([_role_for(opcode) for opcode in hlo.opcodes], np.int32)
+    role = _ROLE_OF_CALL[hlo.called_role]
+    role = np.where(role == UNUSED, by_opcode[hlo.opcode[caller]], role)
+    role[(role == REDUCER) & (hlo.called_role == _CALLS)] = ASYNC  # the short form of an async reduction
+    applies = ((role == FUSION) | (role == ASYNC)) & (hlo.called >= 0)
+    applied = np.full(hlo.instruction_count, -1, np.int32)
+    applied[caller[applies]] = hlo.called[applies]
+    computation = np.repeat(np.arange(hlo.computation_count, dtype=np.int32), np.diff(hlo.computation_start))
+    order = _callees_first(hlo.computation_start, hlo.called_start, hlo.called)
+    return CallGraph(caller, role, order, computation, applied)
 
 
-def calling_rows(hlo: HloModule) -> NDArray[np.int32]:
-    """For each entry of `hlo.called` the instruction that calls."""
-    return np.repeat(np.arange(hlo.instruction_count, dtype=np.int32), np.diff(hlo.called_start))
+def _role_for(opcode: str) -> int:
+    """What `calls`, `to_apply` and `called_computations` mean for an opcode."""
+    if opcode == "fusion":
+        return FUSION
+    if opcode.startswith(("all-reduce", "reduce")) or opcode in _APPLY:
+        return REDUCER
+    if opcode.endswith(("-start", "-update", "-done")):
+        return ASYNC
+    return BRANCH if opcode == "conditional" else CALLED
 
 
 @njit(cache=True)

@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from hlotrace.hlo.execution import REDUCER
+from hlotrace.hlo.call_graph import REDUCER
 from hlotrace.hlo.flops import ELEMENTWISE, TRANSCENDENTAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.contractions import Contractions
+    from hlotrace.hlo.custom_calls import Targets
     from hlotrace.hlo.module import HloModule
+    from hlotrace.hlo.shape import Shape
     from hlotrace.hlo.shape_columns import ShapeColumns
 
 CATEGORIES = (
@@ -129,37 +131,21 @@ _TARGETS = (
 
 
 def categories(
-    hlo: HloModule,
-    shapes: ShapeColumns,
-    products: Contractions,
-    custom_call_target: pa.StringArray,
-    edge_role: NDArray[np.int32],
-    order: NDArray[np.int32],
+    hlo: HloModule, shapes: ShapeColumns, products: Contractions, targets: Targets, graph: CallGraph
 ) -> NDArray[np.int32]:
-    """The category of each instruction, into CATEGORIES.
-
-    Args:
-        products: the dots and convolutions of the module.
-        custom_call_target: for each instruction, null where it is no custom call.
-        edge_role: for each entry of `hlo.called` the role of what is called.
-        order: the computations, each after what it calls.
-    """
+    """The category of each instruction, into CATEGORIES; `products` are the dots and convolutions."""
     category = np.array([_of_opcode(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
     category[products.rows[products.is_matmul]] = _MATMUL
-    _set_by_target(category, custom_call_target)
-    touches_host = shapes.space[hlo.shape] == _HOST_SPACE
-    tuples = np.flatnonzero([bool(shape.elements) for shape in hlo.shapes])
-    with_host = [
-        row for row in tuples.tolist() if any(part.memory_space == _HOST_SPACE for part in hlo.shapes[row].elements)
-    ]
-    touches_host |= np.isin(hlo.shape, with_host)
-    category[touches_host & np.isin(category, (_DATA_MOVEMENT, _ASYNC_COPY))] = _HOST
+    by_target = [next((to for start, to in _TARGETS if name.startswith(start)), _CUSTOM_CALL) for name in targets.names]
+    category = np.where(targets.code >= 0, np.array([*by_target, _OTHER], np.int32)[targets.code], category)
+    on_host = np.array([_in_host_memory(shape) for shape in hlo.shapes], bool)[hlo.shape]
+    category[on_host & ((category == _DATA_MOVEMENT) | (category == _ASYNC_COPY))] = _HOST
     category[_host_transfers(hlo)] = _HOST
     result: NDArray[np.int32] = _by_content(
-        order,
+        graph.order,
         hlo.computation_start,
         hlo.called_start,
-        np.where(edge_role == REDUCER, np.int32(-1), hlo.called),
+        np.where(graph.role == REDUCER, np.int32(-1), hlo.called),
         category,
         shapes.elements[hlo.shape] == 1,
         hlo.operand_start,
@@ -180,20 +166,14 @@ def _of_opcode(opcode: str) -> int:
     return _ASYNC_REST if opcode.endswith(("-done", "-update")) else _OTHER
 
 
-def _set_by_target(category: NDArray[np.int32], custom_call_target: pa.StringArray) -> None:
-    encoded = custom_call_target.dictionary_encode()
-    targets = encoded.dictionary.to_pylist()
-    known = [
-        next((number for start, number in _TARGETS if target.startswith(start)), _CUSTOM_CALL) for target in targets
-    ]
-    rows = np.flatnonzero(custom_call_target.is_valid())
-    category[rows] = np.array(known, np.int32)[encoded.indices.drop_null().to_numpy()]
+def _in_host_memory(shape: Shape) -> bool:
+    return shape.memory_space == _HOST_SPACE or any(part.memory_space == _HOST_SPACE for part in shape.elements)
 
 
 def _host_transfers(hlo: HloModule) -> NDArray[np.int64]:
     """The rows of sends and receives between a device and its host."""
-    wanted = [number for number, opcode in enumerate(hlo.opcodes) if opcode.startswith(("send", "recv"))]
-    rows = np.flatnonzero(np.isin(hlo.opcode, wanted))
+    transfers = np.array([opcode.startswith(("send", "recv")) for opcode in hlo.opcodes], bool)
+    rows = np.flatnonzero(transfers[hlo.opcode])
     texts = hlo.raw_attributes.take(rows).to_pylist()
     return rows[[("is_host_transfer=true" in (text or "")) for text in texts]] if len(rows) else rows
 

@@ -13,35 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from hlotrace.hlo.call_graph import callees_first, calling_rows, first_caller
-from hlotrace.hlo.module import CALL_ROLES
+from hlotrace.hlo.call_graph import BODY, CONDITION, ENTRY, UNUSED
 from hlotrace.hlo.trip_counts import trip_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.module import HloModule
 
-ROLES = ("entry", "fusion", "while_body", "while_condition", "branch", "reducer", "called", "async", "unused")
-"""What `Execution.role` indexes."""
-
-ENTRY, FUSION, BODY, CONDITION, BRANCH, REDUCER, CALLED, ASYNC, UNUSED = range(len(ROLES))
-
 UNKNOWN = -1
-_APPLY = ("map", "scatter", "sort", "select-and-scatter", "topk", "scan")
 _MOST = 1 << 62
-
-_BY_CALL_ROLE = {
-    "body": BODY,
-    "condition": CONDITION,
-    "branch_computations": BRANCH,
-    "true_computation": BRANCH,
-    "false_computation": BRANCH,
-    "select": REDUCER,
-    "scatter": REDUCER,
-    "comparator": REDUCER,
-    "async": ASYNC,
-}
 
 
 @dataclass(frozen=True)
@@ -49,7 +31,7 @@ class Execution:
     """One row a computation; `executions` and `trips` are -1 where not known.
 
     Attributes:
-        role: into ROLES.
+        role: into `call_graph.ROLES`.
         caller: the first instruction that calls it, -1 for none.
         trips: of the loop whose body it is, -1 also where it is none.
         executions: runs in one run of the module, 0 where nothing calls it.
@@ -61,49 +43,24 @@ class Execution:
     executions: NDArray[np.int64]
 
 
-def execution(hlo: HloModule) -> Execution:
+def execution(hlo: HloModule, graph: CallGraph) -> Execution:
     """Roles, callers and counts of all computations of `hlo`."""
-    rows = calling_rows(hlo)
-    edge_role = edge_roles(hlo, rows)
-    first = first_caller(hlo)
-    role = np.where(first >= 0, edge_role[first], UNUSED) if len(hlo.called) else np.full(len(first), UNUSED, np.int32)
-    caller = np.where(first >= 0, rows[first], -1) if len(rows) else first
+    role = np.full(hlo.computation_count, UNUSED, np.int32)
+    caller = np.full(hlo.computation_count, -1, np.int32)
+    bodies = np.full(hlo.computation_count, UNKNOWN, np.int64)
+    times = np.ones(len(hlo.called), np.int64)
+    trips = trip_counts(hlo, graph)
+    for edge in np.flatnonzero((graph.role == BODY) | (graph.role == CONDITION)).tolist():
+        count = trips.get(int(graph.caller[edge]), UNKNOWN)
+        times[edge] = count if count == UNKNOWN or graph.role[edge] == BODY else count + 1
+    edges = np.flatnonzero(hlo.called >= 0)[::-1]  # the first caller is written last, and stays
+    role[hlo.called[edges]] = graph.role[edges]
+    caller[hlo.called[edges]] = graph.caller[edges]
+    bodies[hlo.called[edges]] = np.where(graph.role[edges] == BODY, times[edges], UNKNOWN)
     if hlo.entry >= 0:
         role[hlo.entry], caller[hlo.entry] = ENTRY, -1
-    times = np.ones(len(hlo.called), np.int64)
-    loops = (edge_role == BODY) | (edge_role == CONDITION)
-    trips = trip_counts(hlo)
-    for edge in np.flatnonzero(loops).tolist():
-        count = trips.get(int(rows[edge]), UNKNOWN)
-        times[edge] = count if count == UNKNOWN or edge_role[edge] == BODY else count + 1
-    bodies = np.full(hlo.computation_count, UNKNOWN, np.int64)
-    of_body = np.flatnonzero(role == BODY)
-    bodies[of_body] = times[first[of_body]]
-    runs = _executions(callees_first(hlo), hlo.entry, hlo.computation_start, hlo.called_start, hlo.called, times)
-    return Execution(role.astype(np.int32), caller.astype(np.int32), bodies, runs)
-
-
-def edge_roles(hlo: HloModule, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    """For each entry of `hlo.called` what the computation is to the instruction that calls it."""
-    by_call = np.array([_BY_CALL_ROLE.get(name, UNUSED) for name in CALL_ROLES], np.int32)
-    by_opcode = np.array([_role_for(opcode) for opcode in hlo.opcodes], np.int32)
-    roles = by_call[hlo.called_role]
-    roles = np.where(roles == UNUSED, by_opcode[hlo.opcode[rows]], roles)
-    started = (roles == REDUCER) & (hlo.called_role == CALL_ROLES.index("calls"))
-    return np.where(started, ASYNC, roles).astype(np.int32)
-
-
-def _role_for(opcode: str) -> int:
-    """What `calls`, `to_apply` and `called_computations` mean for an opcode."""
-    if opcode == "fusion":
-        return FUSION
-    if opcode in ("call", "custom-call"):
-        return CALLED
-    if opcode.startswith(("all-reduce", "reduce")) or opcode in _APPLY:
-        return REDUCER
-    if opcode.endswith(("-start", "-update", "-done")):
-        return ASYNC
-    return BRANCH if opcode == "conditional" else CALLED
+    runs = _executions(graph.order, hlo.entry, hlo.computation_start, hlo.called_start, hlo.called, times)
+    return Execution(role, caller, bodies, runs)
 
 
 @njit(cache=True)

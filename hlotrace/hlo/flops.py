@@ -18,13 +18,13 @@ import numpy as np
 from numba import njit
 
 from hlotrace.hlo.attributes import WindowDimension, numbers, window, window_elements
-from hlotrace.hlo.call_graph import calling_rows
-from hlotrace.hlo.execution import ASYNC, FUSION, REDUCER
+from hlotrace.hlo.call_graph import ASYNC, FUSION, REDUCER
 from hlotrace.hlo.module import CALL_ROLES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.contractions import Contractions
     from hlotrace.hlo.module import HloModule
     from hlotrace.hlo.shape import Shape
@@ -59,33 +59,23 @@ def flops(
     shapes: ShapeColumns,
     operand_shape: NDArray[np.int32],
     products: Contractions,
-    edge_role: NDArray[np.int32],
-    order: NDArray[np.int32],
+    graph: CallGraph,
 ) -> NDArray[np.int64]:
-    """Operations of one execution of each instruction; -1 where they cannot be told.
-
-    Args:
-        products: the dots and convolutions of the module.
-        edge_role: for each entry of `hlo.called` the role of what is called.
-        order: the computations, each after what it calls.
-    """
+    """Operations of one execution of each instruction, `products` being its dots; -1 where they cannot be told."""
     counted = np.array([opcode in _PER_RESULT_ELEMENT for opcode in hlo.opcodes], bool)
     own = np.where(counted[hlo.opcode], shapes.elements[hlo.shape], 0)
     own[products.rows] = products.flops
-    own[calling_rows(hlo)[edge_role == ASYNC]] = 0
-    applications = np.isin(edge_role, (FUSION, ASYNC)).astype(np.int64)
+    own[graph.caller[graph.role == ASYNC]] = 0
+    whole = (graph.role == FUSION) | (graph.role == ASYNC)
+    applications = whole.astype(np.int64)
     _measure_special(_Module(hlo, shapes, operand_shape), own, applications)
-    entered = ~np.isin(edge_role, (FUSION, ASYNC, REDUCER)) & ~_by_custom_call(hlo)
+    # XLA counts nothing for a custom call, whatever it calls.
+    custom = np.array([opcode == "custom-call" for opcode in hlo.opcodes], bool)[hlo.opcode[graph.caller]]
+    entered = ~whole & ~custom & (graph.role != REDUCER)
     result: NDArray[np.int64] = _sum_up(
-        order, hlo.computation_start, hlo.called_start, hlo.called, own, applications, entered
+        graph.order, hlo.computation_start, hlo.called_start, hlo.called, own, applications, entered
     )
     return result
-
-
-def _by_custom_call(hlo: HloModule) -> NDArray[np.bool_]:
-    """Which entries of `hlo.called` are called by a custom call: XLA counts nothing for it, whatever it calls."""
-    opcode = np.array([opcode == "custom-call" for opcode in hlo.opcodes], bool)[hlo.opcode]
-    return opcode[calling_rows(hlo)]
 
 
 @dataclass(frozen=True)

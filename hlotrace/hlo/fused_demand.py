@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from hlotrace.hlo.call_graph import calling_rows
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.module import HloModule
     from hlotrace.hlo.shape_columns import ShapeColumns
 
@@ -78,16 +77,14 @@ def uses(
     shapes: ShapeColumns,
     operand_shape: NDArray[np.int32],
     rule: NDArray[np.int32],
-    applies: NDArray[np.bool_],
+    graph: CallGraph,
 ) -> Uses:
-    """Work out the uses; `applies` says for each entry of `hlo.called` whether it is called as a fusion calls."""
+    """How the instructions of `hlo` use each other."""
     lengths = np.diff(hlo.operand_start)
     row = np.repeat(np.arange(hlo.instruction_count, dtype=np.int32), lengths)
     number = np.arange(len(row), dtype=np.int32) - hlo.operand_start[row]
-    arrays = np.where(rule == SCATTER, np.maximum(lengths // 2, 1), np.isin(rule, (SLICE, UPDATE)))
+    arrays = np.where(rule == SCATTER, np.maximum(lengths // 2, 1), (rule == SLICE) | (rule == UPDATE))
     first = number < arrays[row]
-    applied = np.full(hlo.instruction_count, -1, np.int32)
-    applied[calling_rows(hlo)[applies]] = hlo.called[applies]
     size = np.where(operand_shape >= 0, np.maximum(shapes.elements[operand_shape], 0), 0).astype(np.float64)
     result_size = np.maximum(shapes.elements[hlo.shape], 0).astype(np.float64)
     seen_through = np.array([opcode in _SEEN_THROUGH for opcode in hlo.opcodes], bool)[hlo.opcode] & (lengths > 0)
@@ -98,7 +95,7 @@ def uses(
         if (further == source).all():
             break
         source = further
-    return Uses(rule, applied, row, number, first, size, result_size, source)
+    return Uses(rule, graph.applied, row, number, first, size, result_size, source)
 
 
 def demand(hlo: HloModule, use: Uses, order: NDArray[np.int32]) -> Demand:
@@ -158,7 +155,7 @@ def _updates_in_place(
     written = np.full(hlo.instruction_count, -1.0)
     source = use.source[results]
     results, source = results[source >= 0], source[source >= 0]
-    changing = np.isin(use.rule[source], (UPDATE, SCATTER)) & (
+    changing = ((use.rule[source] == UPDATE) | (use.rule[source] == SCATTER)) & (
         hlo.operand_start[source] < hlo.operand_start[source + 1]
     )
     base = hlo.operand[hlo.operand_start[source[changing]]]
@@ -192,7 +189,8 @@ def _parts(hlo: HloModule, use: Uses, in_place: NDArray[np.bool_]) -> tuple[NDAr
     proportional = np.where(alike, 1.0, 0.0)
     share = rule == SHARE
     proportional[share] = use.size[share] / np.maximum(use.result_size[use.row[share]], 1)
-    whole = (rule == WHOLE) | (~use.first & np.isin(rule, (SLICE, UPDATE, SCATTER)))
+    changing = (rule == SLICE) | (rule == UPDATE) | (rule == SCATTER)
+    whole = (rule == WHOLE) | (~use.first & changing)
     fixed = np.where(whole, use.size, 0.0)
     kept = use.first & in_place[use.row]
     proportional[kept] = 0

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from hlotrace.hlo.call_graph import calling_rows
-from hlotrace.hlo.execution import REDUCER, edge_roles
+from hlotrace.hlo.call_graph import REDUCER, CallGraph, call_graph
 from hlotrace.hlo.module import CALL_ROLES
 
 if TYPE_CHECKING:
@@ -30,24 +29,24 @@ def is_scheduled(hlo: HloModule) -> bool:
     return hlo.attributes.get("is_scheduled") == "true"
 
 
-def flattened_schedule(hlo: HloModule) -> NDArray[np.int32]:
+def flattened_schedule(hlo: HloModule, graph: CallGraph | None = None) -> NDArray[np.int32]:
     """The instruction rows of `hlo` in the order of its flattened schedule; empty where it has no entry computation.
 
     It is meaningful for scheduled modules only (`is_scheduled`).
     """
     if hlo.entry < 0:
         return np.empty(0, np.int32)
-    reducers = edge_roles(hlo, calling_rows(hlo)) == REDUCER
-    called = np.where(reducers, np.int32(-1), hlo.called)
+    role = (graph or call_graph(hlo)).role
+    called = np.where(role == REDUCER, np.int32(-1), hlo.called)
     enters = np.array([_enters(opcode) for opcode in hlo.opcodes], np.int32)
     return _flatten(hlo.entry, hlo.computation_start, enters[hlo.opcode], hlo.called_start, called, hlo.called_role)
 
 
-def schedule_index(hlo: HloModule) -> NDArray[np.int64]:
+def schedule_index(hlo: HloModule, graph: CallGraph | None = None) -> NDArray[np.int64]:
     """For each instruction its position in the flattened schedule; -1 where it has none."""
     positions = np.full(hlo.instruction_count, -1, np.int64)
     if is_scheduled(hlo):
-        order = flattened_schedule(hlo)
+        order = flattened_schedule(hlo, graph)
         positions[order] = np.arange(len(order))
     return positions
 

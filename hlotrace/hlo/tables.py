@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from hlotrace.devices import memory_space_name
 from hlotrace.hlo import fusions as fused
-from hlotrace.hlo.call_graph import callees_first, calling_rows, computation_of
+from hlotrace.hlo.call_graph import ASYNC, FUSION, REDUCER, ROLES, CallGraph, call_graph
 from hlotrace.hlo.category import CATEGORIES, categories
 from hlotrace.hlo.contractions import contractions
+from hlotrace.hlo.custom_calls import Targets, targets_of
 from hlotrace.hlo.estimates import estimated_cycles
-from hlotrace.hlo.execution import ASYNC, FUSION, REDUCER, ROLES, Execution, edge_roles, execution
+from hlotrace.hlo.execution import Execution, execution
 from hlotrace.hlo.flops import flops
 from hlotrace.hlo.launches import launches
 from hlotrace.hlo.schedule import schedule_index
@@ -70,34 +71,31 @@ class Facts:
         return operand_shapes(self.hlo, self.shapes)
 
     @cached_property
-    def order(self) -> NDArray[np.int32]:
-        """The computations, each after what it calls."""
-        return callees_first(self.hlo)
-
-    @cached_property
-    def edge_role(self) -> NDArray[np.int32]:
-        """For each call the role of what is called."""
-        return edge_roles(self.hlo, calling_rows(self.hlo))
-
-    @cached_property
-    def computation(self) -> NDArray[np.int32]:
-        """The computation that each instruction stands in."""
-        return computation_of(self.hlo)
+    def graph(self) -> CallGraph:
+        """Which computation calls which."""
+        return call_graph(self.hlo)
 
     @cached_property
     def execution(self) -> Execution:
         """Roles and counts of computations."""
-        return execution(self.hlo)
+        return execution(self.hlo, self.graph)
 
     @cached_property
     def in_kernel(self) -> NDArray[np.bool_]:
         """Whether an instruction is part of a fusion, a reducer or what an async start runs."""
-        return np.isin(self.execution.role, (FUSION, REDUCER, ASYNC))[self.computation]
+        role = self.execution.role
+        inside: NDArray[np.bool_] = ((role == FUSION) | (role == REDUCER) | (role == ASYNC))[self.graph.computation]
+        return inside
 
     @cached_property
     def custom_call_target(self) -> pa.StringArray:
         """Null where it is no custom call."""
         return self._attribute("custom-call", r'custom_call_target="(?P<value>(?:[^"\\]|\\.)*)"')
+
+    @cached_property
+    def targets(self) -> Targets:
+        """The targets of custom calls."""
+        return targets_of(self.custom_call_target)
 
     @cached_property
     def fusion_kind(self) -> pa.StringArray:
@@ -107,12 +105,12 @@ class Facts:
     @cached_property
     def costs(self) -> tuple[NDArray[np.int64], NDArray[np.int32], Traffic]:
         """FLOPs, category and HBM traffic."""
-        hlo, shapes, edges, order = self.hlo, self.shapes, self.edge_role, self.order
+        hlo, shapes, graph = self.hlo, self.shapes, self.graph
         products = contractions(hlo, shapes, self.operand_shape)
         return (
-            flops(hlo, shapes, self.operand_shape, products, edges, order),
-            categories(hlo, shapes, products, self.custom_call_target, edges, order),
-            traffic(hlo, shapes, self.operand_shape, self.custom_call_target, edges, order),
+            flops(hlo, shapes, self.operand_shape, products, graph),
+            categories(hlo, shapes, products, self.targets, graph),
+            traffic(hlo, shapes, self.operand_shape, self.targets, graph),
         )
 
     @cached_property
@@ -124,14 +122,6 @@ class Facts:
     def sources(self) -> Sources:
         """Files, lines and stacks."""
         return sources(self.hlo)
-
-    @cached_property
-    def applied(self) -> NDArray[np.int32]:
-        """The computation that a fusion applies, -1 for other instructions."""
-        found = np.full(self.hlo.instruction_count, -1, np.int32)
-        edges = (self.edge_role == FUSION) & (self.hlo.called >= 0)
-        found[calling_rows(self.hlo)[edges]] = self.hlo.called[edges]
-        return found
 
     def _attribute(self, opcode: str, pattern: str) -> pa.StringArray:
         """What `pattern` finds in the attributes of instructions of `opcode`; null for others."""
@@ -175,12 +165,12 @@ def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule
         hlo.instruction_count,
         module=module,
         stage=stage,
-        computation=_chosen(hlo.computation_names, facts.computation),
+        computation=_chosen(hlo.computation_names, facts.graph.computation),
         instruction=hlo.names,
         opcode=_chosen(hlo.opcodes, hlo.opcode),
         category=_chosen(CATEGORIES, category),
         is_root=is_root,
-        is_launch=launches(hlo, facts.applied, facts.custom_call_target, facts.order),
+        is_launch=launches(hlo, facts.targets, facts.graph),
         **_shape_columns(hlo, platform),
         logical_bytes=_index(shapes.logical[hlo.shape]),
         bytes=_index(shapes.allocated[hlo.shape]),
@@ -194,12 +184,12 @@ def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule
         source_line=place.line,
         source_stack=place.stack,
         flops=_index(operations),
-        execution_count=_index(facts.execution.executions[facts.computation]),
+        execution_count=_index(facts.execution.executions[facts.graph.computation]),
         hbm_read_bytes=_index(np.where(own_traffic, moved.read, -1)),
         hbm_write_bytes=_index(np.where(own_traffic, moved.written, -1)),
         estimated_cycles=_index(model),
         bundle_cycles=_index(bundles),
-        schedule_index=_positions(hlo, schedule),
+        schedule_index=_positions(facts, schedule),
         line=_index(hlo.line),
         literal=hlo.literal,
         attributes=hlo.raw_attributes,
@@ -238,15 +228,15 @@ def _operands(hlo: HloModule) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(hlo.operand_start), names)
 
 
-def _positions(hlo: HloModule, schedule: Sequence[str] | None) -> pa.Array:
+def _positions(facts: Facts, schedule: Sequence[str] | None) -> pa.Array:
     if schedule is None:
-        return _index(schedule_index(hlo))
-    return pc.index_in(hlo.names, value_set=pa.array(schedule, pa.string())).cast(pa.int64())
+        return _index(schedule_index(facts.hlo, facts.graph))
+    return pc.index_in(facts.hlo.names, value_set=pa.array(schedule, pa.string())).cast(pa.int64())
 
 
 def _fusions(facts: Facts, module: str) -> pa.Table:
     hlo, shapes, place = facts.hlo, facts.shapes, facts.sources
-    found = fused.members(hlo, shapes, facts.applied, facts.in_kernel)
+    found = fused.members(hlo, shapes, facts.graph.applied, facts.in_kernel)
     rows = pa.array(found.fusions)
     operations, category, _ = facts.costs
     count = np.bincount(found.which, minlength=len(found.fusions)).astype(np.int64)
@@ -258,7 +248,7 @@ def _fusions(facts: Facts, module: str) -> pa.Table:
         module=module,
         fusion=hlo.names.take(rows),
         computation=_chosen(hlo.computation_names, found.computation),
-        caller_computation=_chosen(hlo.computation_names, facts.computation[found.fusions]),
+        caller_computation=_chosen(hlo.computation_names, facts.graph.computation[found.fusions]),
         kind=facts.fusion_kind.take(rows),
         category=_chosen(CATEGORIES, category[found.fusions]),
         root_opcode=_chosen(hlo.opcodes, np.where(roots >= 0, hlo.opcode[roots], -1)),
@@ -270,7 +260,7 @@ def _fusions(facts: Facts, module: str) -> pa.Table:
         launches_saved=np.maximum(count - 1, 0),
         flops=_index(operations[found.fusions]),
         estimated_cycles=_index(facts.cycles[0][found.fusions]),
-        execution_count=_index(facts.execution.executions[facts.computation[found.fusions]]),
+        execution_count=_index(facts.execution.executions[facts.graph.computation[found.fusions]]),
         op_names=fused.distinct_texts(
             found, op_names.indices.fill_null(-1).to_numpy(zero_copy_only=False), op_names.dictionary
         ),

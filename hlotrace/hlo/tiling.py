@@ -70,7 +70,7 @@ def allocated_bytes(shape: Shape) -> int | None:
         return None
     if layout is None:
         return (prod(shape.dims) * bits + 7) // 8 + _sizes_header(shape)
-    count = padded_prod(shape.dims, layout)
+    count = padded_element_count(shape.dims, layout)
     if layout.tail_alignment > 1:
         count = -(-count // layout.tail_alignment) * layout.tail_alignment
     return (count * bits + 7) // 8 + _sizes_header(shape)
@@ -86,7 +86,7 @@ def logical_bytes(shape: Shape) -> int | None:
     return (prod(shape.dims) * bits + 7) // 8
 
 
-def padded_prod(dims: Sequence[int], layout: Layout) -> int:
+def padded_element_count(dims: Sequence[int], layout: Layout) -> int:
     """How many elements an array of `dims` takes once every tile of `layout` is filled."""
     tiles = layout.tiles
     if not tiles:

@@ -22,12 +22,12 @@ from numba import njit
 
 from hlotrace.hlo import fused_demand
 from hlotrace.hlo.category import COLLECTIVES
-from hlotrace.hlo.execution import ASYNC, FUSION
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
+    from hlotrace.hlo.call_graph import CallGraph
+    from hlotrace.hlo.custom_calls import Targets
     from hlotrace.hlo.fused_demand import Uses
     from hlotrace.hlo.module import HloModule
     from hlotrace.hlo.shape_columns import ShapeColumns
@@ -67,38 +67,26 @@ class Traffic:
 
 
 def traffic(
-    hlo: HloModule,
-    shapes: ShapeColumns,
-    operand_shape: NDArray[np.int32],
-    custom_call_target: pa.StringArray,
-    edge_role: NDArray[np.int32],
-    order: NDArray[np.int32],
+    hlo: HloModule, shapes: ShapeColumns, operand_shape: NDArray[np.int32], targets: Targets, graph: CallGraph
 ) -> Traffic:
-    """HBM bytes of one execution of each instruction of `hlo`.
-
-    Args:
-        custom_call_target: for each instruction, null where it is no custom call.
-        edge_role: for each entry of `hlo.called` the role of what is called.
-        order: the computations, each after what it calls.
-    """
+    """HBM bytes of one execution of each instruction of `hlo`."""
     rule = np.array([_rule(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
-    rule[_rows_calling(custom_call_target, *_WITHOUT_TRAFFIC)] = fused_demand.NOTHING
-    applies = np.isin(edge_role, (FUSION, ASYNC)) & (hlo.called >= 0)
-    _pass_over_carried(hlo, shapes, hlo.called[applies], rule)
-    use = fused_demand.uses(hlo, shapes, operand_shape, rule, applies)
-    demand = fused_demand.demand(hlo, use, order)
+    rule[targets.calls(*_WITHOUT_TRAFFIC)] = fused_demand.NOTHING
+    _pass_over_carried(hlo, shapes, graph, rule)
+    use = fused_demand.uses(hlo, shapes, operand_shape, rule, graph)
+    demand = fused_demand.demand(hlo, use, graph.order)
     own = (rule == fused_demand.NOTHING) & (use.source == np.arange(len(rule))) & (hlo.parameter_number < 0)
     demand.written[own & ~_is(hlo, "constant")] = 0
     needed = np.where(demand.of_operand >= 0, demand.of_operand, use.size)
     sliced = use.first & (rule[use.row] == fused_demand.SLICE)
     needed[sliced] = use.result_size[use.row[sliced]]
-    wrote = _writes(hlo, shapes, use, demand.written, _rows_calling(custom_call_target, "AsyncCollectiveStart"))
+    wrote = _writes(hlo, shapes, use, demand.written, targets.calls("AsyncCollectiveStart"))
     changing, part = _changed_part(hlo, use)
     wrote[changing] *= part
     needed[use.first & _is(hlo, "dynamic-update-slice")[use.row]] = 0
     in_hbm = np.where(operand_shape >= 0, shapes.in_hbm[operand_shape], -1).astype(np.float64)
     read = _reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, in_hbm)
-    idle = np.isin(rule, (fused_demand.NOTHING, fused_demand.TUPLE))
+    idle = (rule == fused_demand.NOTHING) | (rule == fused_demand.TUPLE)
     read[idle] = wrote[idle] = 0
     unknown = (wrote < 0) | (read < 0)
     return Traffic(*(np.where(unknown, -1, np.rint(column)).astype(np.int64) for column in (read, wrote)))
@@ -121,26 +109,23 @@ def _rule(opcode: str) -> int:
     return fused_demand.ELEMENTWISE
 
 
-def _rows_calling(custom_call_target: pa.StringArray, *starts: str) -> NDArray[np.bool_]:
-    """Which rows are custom calls whose target begins in one of these ways."""
-    targets = custom_call_target.dictionary_encode()
-    wanted = [at for at, name in enumerate(targets.dictionary.to_pylist()) if name.startswith(starts)]
-    return np.isin(targets.indices.fill_null(-1).to_numpy(zero_copy_only=False), wanted)
-
-
-def _pass_over_carried(hlo: HloModule, shapes: ShapeColumns, fused: NDArray[np.int32], rule: NDArray[np.int32]) -> None:
+def _pass_over_carried(hlo: HloModule, shapes: ShapeColumns, graph: CallGraph, rule: NDArray[np.int32]) -> None:
     """In a fusion that has a sync flag as a parameter an async collective is under way: those in it count nothing."""
-    flags = np.flatnonzero((hlo.parameter_number >= 0) & (shapes.space[hlo.shape] == _SYNC_FLAG_SPACE))
-    carrying = np.unique(np.searchsorted(hlo.computation_start, flags, side="right") - 1)
-    for computation in np.intersect1d(carrying, fused).tolist():
-        rows = slice(hlo.computation_start[computation], hlo.computation_start[computation + 1])
-        rule[rows][[hlo.opcodes[opcode] in COLLECTIVES for opcode in hlo.opcode[rows].tolist()]] = fused_demand.NOTHING
+    collective = _is(hlo, *COLLECTIVES)
+    if not collective.any():
+        return
+    fused = np.zeros(hlo.computation_count, bool)
+    fused[graph.applied[graph.applied >= 0]] = True
+    flagged = np.zeros(hlo.computation_count, bool)
+    flags = (hlo.parameter_number >= 0) & (shapes.space[hlo.shape] == _SYNC_FLAG_SPACE)
+    flagged[graph.computation[flags]] = True
+    rule[collective & (fused & flagged)[graph.computation]] = fused_demand.NOTHING
 
 
 def _changed_part(hlo: HloModule, use: Uses) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The rows of updates, and what part of their array each changes."""
     rows = np.flatnonzero(
-        np.isin(use.rule, (fused_demand.UPDATE, fused_demand.SCATTER)) & (np.diff(hlo.operand_start) > 0)
+        ((use.rule == fused_demand.UPDATE) | (use.rule == fused_demand.SCATTER)) & (np.diff(hlo.operand_start) > 0)
     )
     update = use.size[fused_demand.update_operand(hlo, use, rows)]
     return rows, np.minimum(update / np.maximum(use.size[hlo.operand_start[rows]], 1), 1)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hlotrace.hlo.call_graph import calling_rows, computation_of
 from hlotrace.hlo.module import CALL_ROLES
 from hlotrace.hlo.scalars import Affine, Expression, Operation, Path, affine, constant, evaluate, operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.module import HloModule
 
 _KNOWN = re.compile(r"known_trip_count\W{1,4}n\W{1,4}(\d+)")
@@ -47,11 +47,11 @@ class _Scope:
     seen: dict[tuple[int, Path], Expression] = field(default_factory=dict)
 
 
-def trip_counts(hlo: HloModule) -> dict[int, int]:
+def trip_counts(hlo: HloModule, graph: CallGraph) -> dict[int, int]:
     """For each row of a `while` how often its body runs; rows that are missing have no count that can be known."""
     if "while" not in hlo.opcodes:
         return {}
-    tracer = _Tracer(hlo)
+    tracer = _Tracer(hlo, graph)
     return {
         row: count
         for row in np.flatnonzero(hlo.opcode == hlo.opcodes.index("while")).tolist()
@@ -62,10 +62,10 @@ def trip_counts(hlo: HloModule) -> dict[int, int]:
 class _Tracer:
     """Follows scalars through a module's tuples, fusions, calls and loops."""
 
-    def __init__(self, hlo: HloModule) -> None:
+    def __init__(self, hlo: HloModule, graph: CallGraph) -> None:
         self.hlo = hlo
-        self.computation = computation_of(hlo)
-        self.calling = calling_rows(hlo)
+        self.computation = graph.computation
+        self.calling = graph.caller
         self.outside: dict[int, _Scope] = {}
         self.depth = 0
 
