@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hlotrace.hlo.contractions import Contractions
     from hlotrace.hlo.custom_calls import Targets
     from hlotrace.hlo.module import HloModule
-    from hlotrace.hlo.shape import Shape
     from hlotrace.hlo.shape_columns import ShapeColumns
 
 CATEGORIES = (
@@ -138,8 +137,7 @@ def categories(
     category[products.rows[products.is_matmul]] = _MATMUL
     by_target = [next((to for start, to in _TARGETS if name.startswith(start)), _CUSTOM_CALL) for name in targets.names]
     category = np.where(targets.code >= 0, np.array([*by_target, _OTHER], np.int32)[targets.code], category)
-    on_host = np.array([_in_host_memory(shape) for shape in hlo.shapes], bool)[hlo.shape]
-    category[on_host & ((category == _DATA_MOVEMENT) | (category == _ASYNC_COPY))] = _HOST
+    category[_in_host_memory(shapes)[hlo.shape] & ((category == _DATA_MOVEMENT) | (category == _ASYNC_COPY))] = _HOST
     category[_host_transfers(hlo)] = _HOST
     result: NDArray[np.int32] = _by_content(
         graph.order,
@@ -166,8 +164,12 @@ def _of_opcode(opcode: str) -> int:
     return _ASYNC_REST if opcode.endswith(("-done", "-update")) else _OTHER
 
 
-def _in_host_memory(shape: Shape) -> bool:
-    return shape.memory_space == _HOST_SPACE or any(part.memory_space == _HOST_SPACE for part in shape.elements)
+def _in_host_memory(shapes: ShapeColumns) -> NDArray[np.bool_]:
+    """Which shapes are in host memory, or have an element that is."""
+    on_host = shapes.space == _HOST_SPACE
+    of = np.repeat(np.arange(len(on_host)), np.diff(shapes.child_start))
+    on_host[of[on_host[shapes.child]]] = True
+    return on_host
 
 
 def _host_transfers(hlo: HloModule) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ Path = tuple[int, ...]
 """Where an element stands in the state's tuple: `(3,)`, or `(3, 0)` when tuples nest."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Affine:
     """The state's element at `path` plus `offset`; without a path the constant `offset`."""
 
@@ -27,7 +27,7 @@ class Affine:
         return self.offset if self.path is None else None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Operation:
     """A named operation on expressions."""
 
@@ -35,7 +35,9 @@ class Operation:
     operands: tuple[Expression, ...]
     reads: frozenset[Path]
 
-    value: None = None
+    @property
+    def value(self) -> None:
+        """It has no value that is known beforehand."""
 
 
 Expression = Affine | Operation

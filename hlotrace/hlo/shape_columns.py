@@ -52,7 +52,9 @@ def shape_columns(hlo: HloModule) -> ShapeColumns:
     shapes, children = _with_elements(hlo.shapes)
     sizes = [_UNKNOWN if shape.elements or shape.is_tuple else _measure(shape) for shape in shapes]
     tuples = [row for row, shape in enumerate(shapes) if shape.elements or shape.is_tuple]
-    for row in sorted(tuples, key=lambda row: _depth(shapes[row])):
+    nested = [row for row in tuples if any(part.elements for part in shapes[row].elements)]
+    flat = [row for row in tuples if row not in set(nested)] if nested else tuples
+    for row in flat + sorted(nested, key=lambda row: _depth(shapes[row])):
         sizes[row] = _total([sizes[part] for part in children[row]])
     elements, allocated, logical, in_hbm = np.array(sizes, np.int64).reshape(-1, 4).T.copy()
     space = np.array([shape.memory_space for shape in shapes], np.int32)

@@ -64,6 +64,13 @@ class _Tracer:
 
     def __init__(self, hlo: HloModule, graph: CallGraph) -> None:
         self.hlo = hlo
+        # Single elements of a memoryview are read several times faster than those of an array.
+        self.opcode, self.parameter_number = hlo.opcode.data, hlo.parameter_number.data
+        self.operand_start, self.operand, self.element = (
+            hlo.operand_start.data,
+            hlo.operand.data,
+            hlo.operand_element.data,
+        )
         self.computation = graph.computation
         self.calling = graph.caller
         self.outside: dict[int, _Scope] = {}
@@ -110,11 +117,11 @@ class _Tracer:
         return self._value(root, path, scope)
 
     def _operand(self, row: int, number: int, path: Path, scope: _Scope) -> Expression:
-        edge = int(self.hlo.operand_start[row]) + number
-        if edge >= self.hlo.operand_start[row + 1] or self.hlo.operand[edge] < 0:
+        edge = self.operand_start[row] + number
+        if edge >= self.operand_start[row + 1] or self.operand[edge] < 0:
             raise _Unknown
-        element = int(self.hlo.operand_element[edge])
-        return self._value(int(self.hlo.operand[edge]), path if element < 0 else (element, *path), scope)
+        element = self.element[edge]
+        return self._value(self.operand[edge], path if element < 0 else (element, *path), scope)
 
     def _value(self, row: int, path: Path, scope: _Scope) -> Expression:
         key = (row, path)
@@ -129,9 +136,9 @@ class _Tracer:
         return scope.seen[key]
 
     def _compute(self, row: int, path: Path, scope: _Scope) -> Expression:
-        opcode = self.hlo.opcodes[self.hlo.opcode[row]]
+        opcode = self.hlo.opcodes[self.opcode[row]]
         if opcode == "parameter":
-            return scope.parameter(int(self.hlo.parameter_number[row]), path)
+            return scope.parameter(self.parameter_number[row], path)
         if opcode == "tuple" and path:
             return self._operand(row, path[0], path[1:], scope)
         if opcode == "get-tuple-element":
@@ -157,7 +164,7 @@ class _Tracer:
             name = self._text(row, _DIRECTION)
         elif opcode == "not" and self.hlo.shapes[self.hlo.shape[row]].dtype == "pred":
             name = "NOT"
-        count = int(self.hlo.operand_start[row + 1] - self.hlo.operand_start[row])
+        count = self.operand_start[row + 1] - self.operand_start[row]
         found = operation(name, [self._operand(row, number, (), scope) for number in range(count)])
         if found is None:
             raise _Unknown
@@ -190,7 +197,7 @@ class _Tracer:
                 raise _Unknown
             row = int(callers[0])
             around = self._scope_around(int(self.computation[row]))
-            opcode = self.hlo.opcodes[self.hlo.opcode[row]]
+            opcode = self.hlo.opcodes[self.opcode[row]]
             if opcode == "while":
                 return self._through_loop(row, path, around)
             if opcode not in _ENTERED:
