@@ -21,6 +21,8 @@ HEAD = MODEL // HEADS
 BATCH, LENGTH = 16, 2048
 STEPS = 3
 
+jax.config.update("jax_default_prng_impl", "unsafe_rbg")  # cheaper than threefry on TPUs, to run and to compile
+
 
 def linear(features_in, features_out, spec, rngs):
     return nnx.Linear(

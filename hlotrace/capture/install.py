@@ -32,7 +32,7 @@ def install(session: Session) -> Watch:
     if session.spec.target is None and session.spec.steps:
         from hlotrace.capture.native import NativeProfile
 
-        session.listeners.append(NativeProfile(session, session.spec.steps))
+        session.listeners.append(NativeProfile(session, session.spec.steps, watch.seams))
     return watch
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hlotrace.capture.listener import Call
+    from hlotrace.capture.seams import Seams
     from hlotrace.capture.session import Session
 
 _LOG = "profiler.log"
@@ -53,9 +54,10 @@ class NativeProfile:
     Args:
         session: gets the number of traced steps, and notes.
         steps: how many to trace.
+        seams: of the session's watch.
     """
 
-    def __init__(self, session: Session, steps: int) -> None:
+    def __init__(self, session: Session, steps: int, seams: Seams) -> None:
         self._session = session
         self._steps = steps
         self._seen: dict[str, _Seen] = {}
@@ -65,7 +67,7 @@ class NativeProfile:
         self._best: TraceWindow | None = None
         self._given_up = False
         trace_window.count_compiles()
-        trace_window.give_way_to_the_script(self._give_way)
+        trace_window.give_way_to_the_script(seams, self._give_way)
 
     def before_call(self, call: Call) -> None:
         """Open the trace, or mark the next step in it."""

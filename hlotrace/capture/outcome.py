@@ -14,6 +14,7 @@ from hlotrace import bundle
 from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from hlotrace.capture.process import ChildEnd
     from hlotrace.capture.spec import ChildResult
     from hlotrace.capture.targets import Choice
@@ -41,10 +42,10 @@ class Round:
     @property
     def exit_code(self) -> int:
         """The script's own exit code; as shells count it when a signal ended it."""
-        if self.end.returncode < 0:
-            return 128 - self.end.returncode
         if self.end.interrupted:
             return 128 + signal.SIGINT
+        if self.end.returncode < 0:
+            return 128 - self.end.returncode
         return self.result.exit_code if self.result.exit_code is not None else self.end.returncode
 
     def complaints(self, script: str) -> list[str]:
@@ -120,12 +121,22 @@ def make_manifest(argv: list[str], entry: str | None, rounds: list[Round]) -> bu
         environment=environment,
         targets=[_target(round_) for round_ in rounds],
         programs=[program for result in results for program in result.programs],
-        other_compiles=[other for result in results for other in result.other_compiles],
+        other_compiles=_most(other for result in results for other in result.other_compiles),
         entry=entry,
         profile_steps=next((result.profile_steps for result in results if result.profile_steps is not None), None),
         exit_code=exit_code(rounds),
         notes=list(dict.fromkeys(complaints + notes)),
     )
+
+
+def _most(compiles: Iterable[bundle.OtherCompile]) -> list[bundle.OtherCompile]:
+    """One of each: the same script runs for every target, and what is eager compiles each time."""
+    found: dict[tuple[str, str, str | None], bundle.OtherCompile] = {}
+    for other in compiles:
+        key = (other.name, other.kind, other.defined_at)
+        if key not in found or other.count > found[key].count:
+            found[key] = other
+    return list(found.values())
 
 
 def _target(round_: Round) -> bundle.Target:

@@ -142,7 +142,7 @@ def _interrupts(child: subprocess.Popen[bytes], own_group: bool, progress: Progr
             return
         if own_group or number != signal.SIGINT:
             _signal(child, signal.SIGINT, own_group)
-        progress.say("interrupted; what is finished will be kept (Ctrl-C again: stop at once)")
+        progress.say("interrupted; what is finished is kept, once the compiler lets go (Ctrl-C again: stop at once)")
 
     if threading.current_thread() is not threading.main_thread():
         yield received

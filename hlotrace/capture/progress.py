@@ -45,9 +45,7 @@ class Progress:
         if self._event is None:
             return ""
         doing = _DOING.get(self._event.stage, self._event.stage)
-        function = f" {self._event.function}" if self._event.function else ""
-        target = f" for {self._event.target}" if self._event.target else ""
-        return f"{doing}{function}{target}"
+        return f"{doing} {_subject(self._event)}".rstrip()
 
     def say(self, text: str) -> None:
         """A line of its own."""
@@ -60,13 +58,13 @@ class Progress:
         """A stage starts, or ends when it has seconds."""
         if event.stage in ("failed", "error"):
             self._event = None
-            subject = f"{event.function} for {event.target}: " if event.function else ""
+            subject = f"{_subject(event)}: " if event.function else ""
             self.say(f"{subject}{event.detail.splitlines()[0] if event.detail else 'failed'}")
         elif event.seconds is not None:
             self._event = None
             self._clear()
             if event.stage in _DONE:
-                self.say(f"{_DONE[event.stage]} {event.function} for {event.target} in {event.seconds:.1f} s")
+                self.say(f"{_DONE[event.stage]} {_subject(event)} in {event.seconds:.1f} s")
         elif event.stage in _DOING:
             self._event = event
             self._started = self._reminded = time.monotonic()
@@ -90,3 +88,9 @@ class Progress:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._drawn = False
+
+
+def _subject(event: Event) -> str:
+    """Which program, for which target; a module's name ends in the target already."""
+    function, _, _ = event.function.partition("@")
+    return " for ".join(word for word in (function, event.target) if word)

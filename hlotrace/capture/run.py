@@ -102,10 +102,13 @@ def _check(options: CaptureOptions) -> None:
     if (options.script is None) == (options.entry is None):
         raise CaptureError("expected a script or --entry module:function, one of the two")
     if options.entry is not None:
-        module, colon, function = options.entry.partition(":")
-        parts = [*module.split("."), *function.split(".")]
-        if not colon or not all(part.isidentifier() for part in parts):
-            raise CaptureError("expected module:function", place=f"--entry {options.entry}")
+        module, _, function = options.entry.rpartition(":")
+        if not module or not function:
+            raise CaptureError(
+                "expected module:function or file.py:function",
+                place=f"--entry {options.entry}",
+                remedy="It names a function that returns (fn, args).",
+            )
     if options.script is not None and not options.script.is_file():
         what = "this is a directory, not a Python file" if options.script.is_dir() else "no such file"
         raise CaptureError(what, place=str(options.script), remedy="Give the path of a Python file.")

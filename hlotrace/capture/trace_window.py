@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from hlotrace.capture.seams import Seams
+
 _STEP_NAME = "step"
 _COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
 
@@ -75,6 +77,7 @@ class TraceWindow:
 
 
 _compiles = [0]
+_counting: list[bool] = []
 _own_start = threading.local()
 
 
@@ -86,18 +89,21 @@ def count_compiles() -> None:
         if event == _COMPILE_EVENT:
             _compiles[0] += 1
 
-    jax.monitoring.register_event_duration_secs_listener(heard)
+    if not _counting:
+        _counting.append(True)
+        jax.monitoring.register_event_duration_secs_listener(heard)
 
 
-def give_way_to_the_script(close: Callable[[], None]) -> None:
+def give_way_to_the_script(seams: Seams, close: Callable[[], None]) -> None:
     """Before the script starts a profile of its own, `close` ends ours: only one may run."""
-    import jax
     from jax._src import profiler
 
-    session = getattr(profiler, "ProfileSession", None)
-    owners = [(session, "start")] if session is not None else [(profiler, "start_trace"), (jax.profiler, "start_trace")]
-    for owner, name in owners:
-        setattr(owner, name, _closing_first(getattr(owner, name), close))
+    if hasattr(profiler, "ProfileSession"):
+        places = [("jax._src.profiler", "ProfileSession.start")]
+    else:
+        places = [("jax._src.profiler", "start_trace"), ("jax.profiler", "start_trace")]
+    for module, name in places:
+        seams.replace(module, name, lambda original: _closing_first(original, close))
 
 
 def _closing_first(original: Any, close: Callable[[], None]) -> Any:
