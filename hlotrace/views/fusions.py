@@ -89,7 +89,7 @@ def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
         ShownColumn("fusion", "fusion", emphasis="code"),
         ShownColumn("kind", "kind"),
         ShownColumn("category", "category"),
-        ShownColumn("members", "members"),
+        ShownColumn("members", "members", emphasis="code"),
         *(column for column in figures if frame[column.name].notna().any()),
         ShownColumn("sources", "source", emphasis="path"),
     )
