@@ -15,8 +15,10 @@ from hlotrace._memory import add_memory, read_memory
 from hlotrace._modules import Part, Problems, Stage, guessed_stage, make_part, platform_of, stage_of_name
 from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
+from hlotrace.devices import chip_by_target
 from hlotrace.errors import HlotraceError, ParseError
 from hlotrace.parsers import hlo_proto
+from hlotrace.parsers.target_arguments import read_target
 from hlotrace.tables import ALL_TABLES
 
 if TYPE_CHECKING:
@@ -108,14 +110,21 @@ def _known(assembly: _Assembly, files: ModuleFiles, program: Program | None) -> 
     if program is not None:
         return {**program_columns(program), **directory}
     platform = files.platform or ("tpu" if files.changelist or "tpu_comp_env" in files.compile else None)
+    target = _target(assembly, files)
+    chip = chip_by_target(target)
     return {
         "module": assembly.unique(files.name),
         "name": files.name,
         "platform": platform,
-        "target": None,
-        "device_kind": None,
+        "target": target,
+        "device_kind": chip.device_kinds[0] if chip else None,
         **directory,
     }
+
+
+def _target(assembly: _Assembly, files: ModuleFiles) -> str | None:
+    path = files.compile.get("target_arguments")
+    return read_target(assembly.tree.read(path).decode("utf-8", "replace")) if path else None
 
 
 def _stage(assembly: _Assembly, files: ModuleFiles, name: str) -> Stage | None:
