@@ -155,7 +155,7 @@ def _read(assembly: _Assembly, path: str, name: str | None) -> Iterator[Stage]:
             from hlotrace.parsers import hlo_text
         except ImportError:
             raise ParseError("the text parser is not there yet", place=file) from None
-        for hlo in hlo_text.read_modules(data.decode("utf-8", "replace"), place=file):
+        for hlo in hlo_text.read_modules(data, place=file):
             yield Stage(name or guessed_stage(hlo), file, hlo)
         return
     kind = describe(data[:HEAD_BYTES], path)
