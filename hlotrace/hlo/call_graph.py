@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _graph_kernels
 from hlotrace.hlo.module import CALL_ROLES
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def call_graph(hlo: HloModule) -> CallGraph:
     applied = np.full(hlo.instruction_count, -1, np.int32)
     applied[caller[applies]] = hlo.called[applies]
     computation = np.repeat(np.arange(hlo.computation_count, dtype=np.int32), np.diff(hlo.computation_start))
-    order = _callees_first(hlo.computation_start, hlo.called_start, hlo.called)
-    return CallGraph(caller, role, order, computation, applied)
+    return CallGraph(caller, role, _callees_first(hlo), computation, applied)
 
 
 def _role_for(opcode: str) -> int:
@@ -81,35 +80,9 @@ def _role_for(opcode: str) -> int:
     return BRANCH if opcode == "conditional" else CALLED
 
 
-@njit(cache=True)
-def _callees_first(
-    computation_start: NDArray[np.int32], called_start: NDArray[np.int32], called: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    count = len(computation_start) - 1
-    order = np.empty(count, np.int32)
-    length = 0
-    seen = np.zeros(count, np.bool_)
-    stack = np.empty(count, np.int32)
-    edge_of = np.empty(count, np.int32)
-    for root in range(count):
-        if seen[root]:
-            continue
-        seen[root] = True
-        depth = 0
-        stack[0] = root
-        edge_of[0] = called_start[computation_start[root]]
-        while depth >= 0:
-            computation = stack[depth]
-            if edge_of[depth] == called_start[computation_start[computation + 1]]:
-                order[length] = computation
-                length += 1
-                depth -= 1
-                continue
-            target = called[edge_of[depth]]
-            edge_of[depth] += 1
-            if target >= 0 and not seen[target]:
-                seen[target] = True
-                depth += 1
-                stack[depth] = target
-                edge_of[depth] = called_start[computation_start[target]]
+def _callees_first(hlo: HloModule) -> NDArray[np.int32]:
+    count = hlo.computation_count
+    order, stack, edge_of = (np.empty(count, np.int32) for _ in range(3))
+    seen = np.zeros(count, np.uint8)
+    _graph_kernels.callees_first(hlo.computation_start, hlo.called_start, hlo.called, seen, stack, edge_of, order)
     return order

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _graph_kernels
 from hlotrace.hlo.call_graph import REDUCER
 from hlotrace.hlo.flops import ELEMENTWISE, TRANSCENDENTAL
 
@@ -139,18 +139,35 @@ def categories(
     category = np.where(targets.code >= 0, np.array([*by_target, _OTHER], np.int32)[targets.code], category)
     category[_in_host_memory(shapes)[hlo.shape] & ((category == _DATA_MOVEMENT) | (category == _ASYNC_COPY))] = _HOST
     category[_host_transfers(hlo)] = _HOST
-    result: NDArray[np.int32] = _by_content(
+    _resolve(hlo, graph, shapes.elements[hlo.shape] == 1, category)
+    return category
+
+
+def _resolve(hlo: HloModule, graph: CallGraph, is_scalar: NDArray[np.bool_], category: NDArray[np.int32]) -> None:
+    """Fill in the categories of fusions and async operations by what is in them."""
+    bits = np.where(category >= 0, 1 << np.maximum(category, 0).astype(np.int64), 0)
+    bits[(category == _ELEMENTWISE) & is_scalar] = 1 << _SCALAR
+    inside = np.zeros(hlo.instruction_count, np.int64)
+    _graph_kernels.contents(
         graph.order,
         hlo.computation_start,
         hlo.called_start,
         np.where(graph.role == REDUCER, np.int32(-1), hlo.called),
-        category,
-        shapes.elements[hlo.shape] == 1,
-        hlo.operand_start,
-        hlo.operand,
-        np.array(_HEAVIEST_FIRST, np.int32),
+        bits,
+        np.zeros(hlo.computation_count, np.int64),
+        inside,
     )
-    return result
+    rows = np.flatnonzero((category == _FUSION) | (category == _ASYNC_START))
+    found = np.where(inside[rows] & (1 << _SCALAR), _LOOP_FUSION, _DATA_MOVEMENT)
+    found[inside[rows] & (1 << _DATA_MOVEMENT) != 0] = _DATA_MOVEMENT
+    for heavy in reversed(_HEAVIEST_FIRST):
+        found[inside[rows] & (1 << heavy) != 0] = _LOOP_FUSION if heavy == _ELEMENTWISE else heavy
+    copies = (found == _DATA_MOVEMENT) & (category[rows] == _ASYNC_START)
+    category[rows] = np.where(copies, _ASYNC_COPY, found)
+    for row in np.flatnonzero(category == _ASYNC_REST).tolist():
+        first, last = hlo.operand_start[row : row + 2].tolist()
+        start = hlo.operand[first] if first < last else -1
+        category[row] = category[start] if start >= 0 and category[start] >= 0 else _OTHER
 
 
 def _of_opcode(opcode: str) -> int:
@@ -178,44 +195,3 @@ def _host_transfers(hlo: HloModule) -> NDArray[np.int64]:
     rows = np.flatnonzero(transfers[hlo.opcode])
     texts = hlo.raw_attributes.take(rows).to_pylist()
     return rows[[("is_host_transfer=true" in (text or "")) for text in texts]] if len(rows) else rows
-
-
-@njit(cache=True)
-def _by_content(
-    order: NDArray[np.int32],
-    computation_start: NDArray[np.int32],
-    called_start: NDArray[np.int32],
-    called: NDArray[np.int32],
-    category: NDArray[np.int32],
-    is_scalar: NDArray[np.bool_],
-    operand_start: NDArray[np.int32],
-    operand: NDArray[np.int32],
-    heaviest_first: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    """Resolve fusions and async operations by the categories of what is in them."""
-    content = np.zeros(len(order), np.int64)
-    for computation in order:
-        for row in range(computation_start[computation], computation_start[computation + 1]):
-            inside = np.int64(0)
-            for edge in range(called_start[row], called_start[row + 1]):
-                if called[edge] >= 0:
-                    inside |= content[called[edge]]
-            own = category[row]
-            if own in (_FUSION, _ASYNC_START):
-                category[row] = _LOOP_FUSION if inside & (1 << _SCALAR) else _DATA_MOVEMENT
-                if inside & (1 << _DATA_MOVEMENT):
-                    category[row] = _DATA_MOVEMENT
-                for heavy in heaviest_first[::-1]:
-                    if inside & (1 << heavy):
-                        category[row] = _LOOP_FUSION if heavy == _ELEMENTWISE else heavy
-                if own == _ASYNC_START and category[row] == _DATA_MOVEMENT:
-                    category[row] = _ASYNC_COPY
-            elif own == _ASYNC_REST:
-                first = operand[operand_start[row]] if operand_start[row] < operand_start[row + 1] else -1
-                category[row] = category[first] if first >= 0 else _OTHER
-            elif own == _ELEMENTWISE and is_scalar[row]:
-                content[computation] |= 1 << _SCALAR
-            else:
-                content[computation] |= 1 << own
-            content[computation] |= inside
-    return category

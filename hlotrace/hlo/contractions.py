@@ -13,8 +13,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _value_kernels
 from hlotrace.hlo.attributes import WindowDimension, dimension_labels, number, numbers, window
 
 if TYPE_CHECKING:
@@ -94,34 +94,12 @@ def _convolution(
 @lru_cache(1 << 14)
 def valid_positions(dimension: WindowDimension, lhs_size: int, output_size: int) -> int:
     """Pairs of a window and an output position, along one dimension, that meet an element of the lhs."""
-    return int(
-        _valid_positions(
-            dimension.size,
-            dimension.stride,
-            dimension.low,
-            dimension.lhs_dilate,
-            dimension.rhs_dilate,
-            lhs_size,
-            output_size,
-        )
+    return _value_kernels.valid_positions(
+        dimension.size,
+        dimension.stride,
+        dimension.low,
+        dimension.lhs_dilate,
+        dimension.rhs_dilate,
+        lhs_size,
+        output_size,
     )
-
-
-@njit(cache=True)
-def _valid_positions(
-    size: int, stride: int, low: int, lhs_dilate: int, rhs_dilate: int, lhs_size: int, output_size: int
-) -> int:
-    last = (lhs_size - 1) * lhs_dilate
-    total = 0
-    for kernel in range(size):
-        offset = kernel * rhs_dilate - low
-        first_output = max(0, -(offset // stride))
-        last_output = min(output_size - 1, (last - offset) // stride)
-        if lhs_dilate == 1 or stride % lhs_dilate == 0:
-            if lhs_dilate == 1 or offset % lhs_dilate == 0:
-                total += max(0, last_output - first_output + 1)
-            continue
-        for output in range(first_output, last_output + 1):
-            if (output * stride + offset) % lhs_dilate == 0:
-                total += 1
-    return total

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _graph_kernels
 from hlotrace.hlo.call_graph import BODY, CONDITION, ENTRY, UNUSED
 from hlotrace.hlo.trip_counts import trip_counts
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.module import HloModule
 
-UNKNOWN = -1
-_MOST = 1 << 62
+UNKNOWN = _graph_kernels.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -59,36 +58,10 @@ def execution(hlo: HloModule, graph: CallGraph) -> Execution:
     bodies[hlo.called[edges]] = np.where(graph.role[edges] == BODY, times[edges], UNKNOWN)
     if hlo.entry >= 0:
         role[hlo.entry], caller[hlo.entry] = ENTRY, -1
-    runs = _executions(graph.order, hlo.entry, hlo.computation_start, hlo.called_start, hlo.called, times)
-    return Execution(role, caller, bodies, runs)
-
-
-@njit(cache=True)
-def _executions(
-    order: NDArray[np.int32],
-    entry: int,
-    computation_start: NDArray[np.int32],
-    called_start: NDArray[np.int32],
-    called: NDArray[np.int32],
-    times: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    runs = np.zeros(len(order), np.int64)
-    if entry < 0:
+    runs = np.zeros(hlo.computation_count, np.int64)
+    if hlo.entry < 0:
         runs[:] = UNKNOWN
-        return runs
-    runs[entry] = 1
-    for at in range(len(order) - 1, -1, -1):
-        computation = order[at]
-        own = runs[computation]
-        if own == 0:
-            continue
-        first, last = called_start[computation_start[computation]], called_start[computation_start[computation + 1]]
-        for edge in range(first, last):
-            target = called[edge]
-            if target < 0 or runs[target] == UNKNOWN:
-                continue
-            if own == UNKNOWN or times[edge] == UNKNOWN or (times[edge] and own > _MOST // times[edge]):
-                runs[target] = UNKNOWN
-            else:
-                runs[target] = min(runs[target] + own * times[edge], _MOST)
-    return runs
+    else:
+        runs[hlo.entry] = 1
+        _graph_kernels.executions(graph.order, hlo.computation_start, hlo.called_start, hlo.called, times, runs)
+    return Execution(role, caller, bodies, runs)

@@ -15,8 +15,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _graph_kernels
 from hlotrace.hlo.attributes import WindowDimension, numbers, window, window_elements
 from hlotrace.hlo.call_graph import ASYNC, FUSION, REDUCER
 from hlotrace.hlo.module import CALL_ROLES
@@ -72,10 +72,17 @@ def flops(
     # XLA counts nothing for a custom call, whatever it calls.
     custom = np.array([opcode == "custom-call" for opcode in hlo.opcodes], bool)[hlo.opcode[graph.caller]]
     entered = ~whole & ~custom & (graph.role != REDUCER)
-    result: NDArray[np.int64] = _sum_up(
-        graph.order, hlo.computation_start, hlo.called_start, hlo.called, own, applications, entered
+    _graph_kernels.sum_up(
+        graph.order,
+        hlo.computation_start,
+        hlo.called_start,
+        hlo.called,
+        applications,
+        entered.view(np.uint8),
+        own,
+        np.zeros(hlo.computation_count, np.int64),
     )
-    return result
+    return own
 
 
 @dataclass(frozen=True)
@@ -194,33 +201,3 @@ _RULES: dict[str, Callable[[_Module, int], int]] = {
     "map": lambda module, row: _size(module.result(row)),
 }
 """Of opcodes that are not in `_DIRECT`: how often they apply what they call."""
-
-
-@njit(cache=True)
-def _sum_up(
-    order: NDArray[np.int32],
-    computation_start: NDArray[np.int32],
-    called_start: NDArray[np.int32],
-    called: NDArray[np.int32],
-    own: NDArray[np.int64],
-    applications: NDArray[np.int64],
-    entered: NDArray[np.bool_],
-) -> NDArray[np.int64]:
-    """Add to `own` what applied computations take; -1 anywhere makes the sum -1."""
-    totals = np.zeros(len(order), np.int64)
-    for computation in order:
-        total = 0
-        for row in range(computation_start[computation], computation_start[computation + 1]):
-            extra = 0
-            for edge in range(called_start[row], called_start[row + 1]):
-                if called[edge] < 0:
-                    continue
-                inside = totals[called[edge]]
-                if entered[edge]:
-                    extra = -1 if inside < 0 or extra < 0 else extra + inside
-                elif applications[edge]:
-                    unknown = own[row] < 0 or inside < 0 or applications[edge] < 0
-                    own[row] = -1 if unknown else own[row] + applications[edge] * inside
-            total = -1 if total < 0 or own[row] < 0 or extra < 0 else total + own[row] + extra
-        totals[computation] = total
-    return own

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from hlotrace.hlo import _value_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,7 +110,7 @@ def demand(hlo: HloModule, use: Uses, order: NDArray[np.int32]) -> Demand:
     np.add.at(touched, results[~handed_on], use.result_size[results[~handed_on]])
     fixed, proportional = _parts(hlo, use, in_place)
     parameter = parameter_rows(hlo, use.applied)
-    touched = _back(
+    _value_kernels.ask_back(
         order[is_applied[order]],
         hlo.computation_start,
         hlo.operand_start,
@@ -214,34 +215,3 @@ def parameter_rows(hlo: HloModule, applied: NDArray[np.int32]) -> NDArray[np.int
     number = np.arange(len(inside), dtype=np.int32) - np.repeat(hlo.operand_start[:-1], lengths)
     known = (inside >= 0) & (number < counts[inside])
     return np.where(known, place[np.where(known, start[inside] + number, -1)], np.int32(-1))
-
-
-@njit(cache=True)
-def _back(
-    order: NDArray[np.int32],
-    computation_start: NDArray[np.int32],
-    operand_start: NDArray[np.int32],
-    operand: NDArray[np.int32],
-    applied: NDArray[np.int32],
-    parameter: NDArray[np.int32],
-    size: NDArray[np.float64],
-    result_size: NDArray[np.float64],
-    fixed: NDArray[np.float64],
-    proportional: NDArray[np.float64],
-    touched: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Carry the demand on each member to its operands, users before what they use."""
-    for computation in order:
-        for row in range(computation_start[computation + 1] - 1, computation_start[computation] - 1, -1):
-            asked = min(touched[row], result_size[row])
-            if asked <= 0:
-                continue
-            for edge in range(operand_start[row], operand_start[row + 1]):
-                if operand[edge] < 0:
-                    continue
-                need = fixed[edge] + proportional[edge] * asked
-                if applied[row] >= 0:
-                    inside = touched[parameter[edge]] if parameter[edge] >= 0 else size[edge]
-                    need = inside * asked / result_size[row]
-                touched[operand[edge]] += min(need, size[edge])
-    return touched

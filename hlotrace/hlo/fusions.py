@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from hlotrace.hlo import _value_kernels
 from hlotrace.hlo.attributes import number as attribute_number
 from hlotrace.hlo.fused_demand import LONGEST_CHAIN_LOG2, parameter_rows, result_operands
 
@@ -54,7 +54,7 @@ def members(hlo: HloModule, shapes: ShapeColumns, applied: NDArray[np.int32], in
     fusions = np.flatnonzero(is_fusion & ~in_fusion).astype(np.int32)
     nothing = _is_one_of(hlo, *_COMPUTES_NOTHING)
     nested = np.where(is_fusion & in_fusion, applied, np.int32(-1))
-    which, row = _collect(applied[fusions], hlo.computation_start, nested, ~nothing & ~(is_fusion & in_fusion))
+    which, row = _collect(hlo, applied[fusions], nested, ~nothing & ~(is_fusion & in_fusion))
     origin = _origins(hlo, nested, is_fusion & in_fusion)
     internal = _internal_bytes(hlo, shapes, applied[fusions], which, row, origin)
     return Members(fusions, applied[fusions], which, row, internal)
@@ -80,14 +80,36 @@ def operand_bytes(
 ) -> NDArray[np.int64]:
     """For each fusion the allocated bytes of its distinct operands; -1 where one is not known."""
     size = np.where(operand_shape >= 0, shapes.allocated[operand_shape], -1)
-    total: NDArray[np.int64] = _sum_distinct(found.fusions, hlo.operand_start, hlo.operand, hlo.operand_element, size)
+    total = np.empty(len(found.fusions), np.int64)
+    _value_kernels.sum_distinct(found.fusions, hlo.operand_start, hlo.operand, hlo.operand_element, size, total)
     return total
 
 
 def distinct_texts(found: Members, code: NDArray[np.int32], texts: pa.StringArray) -> pa.ListArray:
     """For each fusion the texts of its members, each once, in order; `code` is of each instruction, -1 for none."""
-    offsets, codes = _distinct(len(found.fusions), found.which, code[found.row], len(texts))
+    offsets = np.zeros(len(found.fusions) + 1, np.int32)
+    codes = np.empty(len(found.row), np.int32)
+    last_group = np.full(len(texts), -1, np.int32)
+    length = _value_kernels.distinct_codes(found.which, code[found.row], last_group, offsets[1:], codes)
+    np.cumsum(offsets, out=offsets)
+    codes = codes[:length]
     return pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(codes)))
+
+
+def _collect(
+    hlo: HloModule, computation: NDArray[np.int32], nested: NDArray[np.int32], counted: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The counted rows of each computation, nested ones in their place, and which computation each is of."""
+    room = int(counted.sum())
+    while True:
+        which, rows = np.empty(room, np.int32), np.empty(room, np.int32)
+        at, end = np.empty(hlo.computation_count, np.int32), np.empty(hlo.computation_count, np.int32)
+        length = _value_kernels.collect_members(
+            computation, hlo.computation_start, nested, counted.view(np.uint8), at, end, which, rows
+        )
+        if length <= room:
+            return which[:length], rows[:length]
+        room = length
 
 
 def _is_one_of(hlo: HloModule, *opcodes: str) -> NDArray[np.bool_]:
@@ -142,105 +164,11 @@ def _internal_bytes(
     results = origin[np.concatenate([roots[~tuples], elements[elements >= 0]])]
     is_result = np.zeros(hlo.instruction_count, bool)
     is_result[results[results >= 0]] = True
-    reads = _count_reads(row, hlo.operand_start, hlo.operand, origin)
+    reads = np.zeros(hlo.instruction_count, np.int64)
+    last_reader = np.full(hlo.instruction_count, -1, np.int32)
+    _value_kernels.count_reads(row, hlo.operand_start, hlo.operand, origin, last_reader, reads)
     size = shapes.allocated[hlo.shape[row]]
     kept = size * (reads[row] + ~is_result[row])
     total = np.bincount(which, np.where(size < 0, 0, kept), minlength=len(computation)).astype(np.int64)
     total[which[size < 0]] = -1
     return total
-
-
-@njit(cache=True)
-def _collect(
-    computation: NDArray[np.int32],
-    computation_start: NDArray[np.int32],
-    nested: NDArray[np.int32],
-    counted: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The counted rows of each computation, nested ones in their place, and which computation each is of."""
-    which = np.empty(0, np.int32)
-    rows = np.empty(0, np.int32)
-    deepest = len(computation_start)
-    at = np.empty(deepest, np.int32)
-    end = np.empty(deepest, np.int32)
-    length = 0
-    for filling in range(2):
-        if filling:
-            which, rows, length = np.empty(length, np.int32), np.empty(length, np.int32), 0
-        for number in range(len(computation)):
-            depth = 0
-            at[0], end[0] = computation_start[computation[number]], computation_start[computation[number] + 1]
-            while depth >= 0:
-                if at[depth] == end[depth]:
-                    depth -= 1
-                    continue
-                row = at[depth]
-                at[depth] += 1
-                if counted[row]:
-                    if filling:
-                        which[length], rows[length] = number, row
-                    length += 1
-                if nested[row] >= 0 and depth + 1 < deepest:
-                    depth += 1
-                    at[depth], end[depth] = computation_start[nested[row]], computation_start[nested[row] + 1]
-    return which, rows
-
-
-@njit(cache=True)
-def _sum_distinct(
-    rows: NDArray[np.int32],
-    operand_start: NDArray[np.int32],
-    operand: NDArray[np.int32],
-    element: NDArray[np.int32],
-    size: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """For each row the sizes of its operands, a repeated one counted once; -1 where one is not known."""
-    total = np.zeros(len(rows), np.int64)
-    for number in range(len(rows)):
-        first = operand_start[rows[number]]
-        for edge in range(first, operand_start[rows[number] + 1]):
-            repeated = False
-            for other in range(first, edge):
-                repeated |= operand[other] == operand[edge] and element[other] == element[edge]
-            if size[edge] < 0 or total[number] < 0:
-                total[number] = -1
-            elif not repeated:
-                total[number] += size[edge]
-    return total
-
-
-@njit(cache=True)
-def _count_reads(
-    rows: NDArray[np.int32],
-    operand_start: NDArray[np.int32],
-    operand: NDArray[np.int32],
-    origin: NDArray[np.int32],
-) -> NDArray[np.int64]:
-    """For each instruction how many of `rows` use it, each counted once."""
-    reads = np.zeros(len(origin), np.int64)
-    last_reader = np.full(len(origin), -1, np.int64)
-    for row in rows:
-        for edge in range(operand_start[row], operand_start[row + 1]):
-            source = origin[operand[edge]] if operand[edge] >= 0 else -1
-            if source >= 0 and last_reader[source] != row:
-                last_reader[source] = row
-                reads[source] += 1
-    return reads
-
-
-@njit(cache=True)
-def _distinct(
-    groups: int, which: NDArray[np.int32], code: NDArray[np.int32], codes: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The distinct codes of each group in order of appearance, one group after another, and where each begins."""
-    last_group = np.full(codes, -1, np.int64)
-    found = np.empty(len(code), np.int32)
-    offsets = np.zeros(groups + 1, np.int32)
-    length = 0
-    for at in range(len(code)):
-        if code[at] >= 0 and last_group[code[at]] != which[at]:
-            last_group[code[at]] = which[at]
-            found[length] = code[at]
-            length += 1
-            offsets[which[at] + 1] += 1
-    return np.cumsum(offsets).astype(np.int32), found[:length]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _graph_kernels
 from hlotrace.hlo.call_graph import REDUCER, CallGraph, call_graph
 from hlotrace.hlo.module import CALL_ROLES
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hlotrace.hlo.module import HloModule
 
-_NEVER, _IN_ORDER, _CONDITION_FIRST = 0, 1, 2
+_NEVER, _IN_ORDER, _FIRST = range(3)
 _CONDITION = CALL_ROLES.index("condition")
 
 
@@ -36,10 +36,25 @@ def flattened_schedule(hlo: HloModule, graph: CallGraph | None = None) -> NDArra
     """
     if hlo.entry < 0:
         return np.empty(0, np.int32)
-    role = (graph or call_graph(hlo)).role
-    called = np.where(role == REDUCER, np.int32(-1), hlo.called)
-    enters = np.array([_enters(opcode) for opcode in hlo.opcodes], np.int32)
-    return _flatten(hlo.entry, hlo.computation_start, enters[hlo.opcode], hlo.called_start, called, hlo.called_role)
+    graph = graph or call_graph(hlo)
+    enters = np.array([_enters(opcode) for opcode in hlo.opcodes], bool)[hlo.opcode[graph.caller]]
+    turn = np.where(enters & (graph.role != REDUCER), _IN_ORDER, _NEVER)
+    turn[hlo.called_role == _CONDITION] = _FIRST
+    count = hlo.computation_count
+    order = np.empty(hlo.instruction_count, np.int32)
+    length = _graph_kernels.flatten(
+        hlo.entry,
+        hlo.computation_start,
+        hlo.called_start,
+        hlo.called,
+        turn.astype(np.int32),
+        np.zeros(count, np.uint8),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.zeros(hlo.instruction_count, np.uint8),
+        order,
+    )
+    return order[:length]
 
 
 def schedule_index(hlo: HloModule, graph: CallGraph | None = None) -> NDArray[np.int64]:
@@ -51,53 +66,6 @@ def schedule_index(hlo: HloModule, graph: CallGraph | None = None) -> NDArray[np
     return positions
 
 
-def _enters(opcode: str) -> int:
-    """How control flow enters what an opcode calls; any `…-start` that calls a computation is an async start."""
-    if opcode == "while":
-        return _CONDITION_FIRST
-    return _IN_ORDER if opcode in ("call", "conditional") or opcode.endswith("-start") else _NEVER
-
-
-@njit(cache=True)
-def _flatten(
-    entry: int,
-    computation_start: NDArray[np.int32],
-    enters: NDArray[np.int32],
-    called_start: NDArray[np.int32],
-    called: NDArray[np.int32],
-    called_role: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    computations = len(computation_start) - 1
-    order = np.empty(len(enters), np.int32)
-    length = 0
-    entered = np.zeros(computations, np.bool_)
-    row_of = np.empty(computations, np.int32)
-    end_of = np.empty(computations, np.int32)
-    waits = np.zeros(len(enters), np.bool_)
-    depth = 0
-    entered[entry] = True
-    row_of[0], end_of[0] = computation_start[entry], computation_start[entry + 1]
-    while depth >= 0:
-        row = row_of[depth]
-        if row == end_of[depth]:
-            depth -= 1
-            continue
-        if enters[row] != _NEVER and not waits[row]:
-            waits[row] = True
-            pushed = depth
-            for turn in range(2):
-                for edge in range(called_start[row + 1] - 1, called_start[row] - 1, -1):
-                    target = called[edge]
-                    last = enters[row] != _CONDITION_FIRST or called_role[edge] != _CONDITION
-                    if target < 0 or entered[target] or last != (turn == 0):
-                        continue
-                    entered[target] = True
-                    pushed += 1
-                    row_of[pushed], end_of[pushed] = computation_start[target], computation_start[target + 1]
-            if pushed > depth:
-                depth = pushed
-                continue
-        order[length] = row
-        length += 1
-        row_of[depth] = row + 1
-    return order[:length]
+def _enters(opcode: str) -> bool:
+    """Whether control flow enters what an opcode calls; any `…-start` that calls a computation is an async start."""
+    return opcode in ("while", "call", "conditional") or opcode.endswith("-start")

@@ -7,8 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from hlotrace.hlo import _value_kernels
 from hlotrace.hlo.tiling import allocated_bytes, logical_bytes
 
 if TYPE_CHECKING:
@@ -105,25 +105,8 @@ def _total(parts: list[_Sizes]) -> _Sizes:
 
 def operand_shapes(hlo: HloModule, columns: ShapeColumns) -> NDArray[np.int32]:
     """For each entry of `hlo.operand` the row of its shape in `columns`; -1 where the operand is not known."""
-    return _operand_shapes(hlo.operand, hlo.operand_element, hlo.shape, columns.child_start, columns.child)
-
-
-@njit(cache=True)
-def _operand_shapes(
-    operand: NDArray[np.int32],
-    element: NDArray[np.int32],
-    shape: NDArray[np.int32],
-    child_start: NDArray[np.int32],
-    child: NDArray[np.int32],
-) -> NDArray[np.int32]:
-    found = np.empty(len(operand), np.int32)
-    for edge in range(len(operand)):
-        if operand[edge] < 0:
-            found[edge] = -1
-            continue
-        of = shape[operand[edge]]
-        if element[edge] >= 0:
-            at = child_start[of] + element[edge]
-            of = child[at] if at < child_start[of + 1] else -1
-        found[edge] = of
+    found = np.empty(len(hlo.operand), np.int32)
+    _value_kernels.operand_shapes(
+        hlo.operand, hlo.operand_element, hlo.shape, columns.child_start, columns.child, found
+    )
     return found

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+
+from hlotrace.hlo import _value_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +96,12 @@ def _number(
 
 def _stacks(frames: Frames, frame: NDArray[np.int32]) -> pa.ListArray:
     """For each instruction the texts of its frame and all that called it; null where it has none."""
-    offsets, locations = _follow(frame.astype(np.int64), frames.stack)
+    depths = np.zeros(len(frames.stack) + 1, np.int32)
+    _value_kernels.stack_depths(frames.stack, depths)
+    offsets = np.zeros(len(frame) + 1, np.int32)
+    np.cumsum(depths[frame], out=offsets[1:])
+    locations = np.empty(offsets[-1], np.int32)
+    _value_kernels.follow_stacks(frame, frames.stack, offsets, locations)
     used = np.zeros(max(len(frames.locations), int(frames.stack[:, 0].max())) + 1, bool)
     used[locations] = True
     texts = pa.array([_location(frames, location) for location in np.flatnonzero(used).tolist()], pa.string())
@@ -112,26 +118,3 @@ def _location(frames: Frames, location: int) -> str:
     file_name = frames.file_names[file - 1] if 0 < file <= len(frames.file_names) else "?"
     name = frames.function_names[function - 1] if 0 < function <= len(frames.function_names) else "?"
     return f"{file_name}:{line} {name}"
-
-
-@njit(cache=True)
-def _follow(frame: NDArray[np.int64], stack: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Locations from each frame to the outermost, one after another, and where each row's begin."""
-    depth = np.zeros(len(stack) + 1, np.int64)
-    for one in range(1, len(stack) + 1):
-        at, steps = one, 0
-        while 0 < at <= len(stack) and steps <= len(stack):
-            steps += 1
-            parent = stack[at - 1, 1]
-            at = 0 if parent == at else parent
-        depth[one] = steps
-    offsets = np.zeros(len(frame) + 1, np.int32)
-    for row in range(len(frame)):
-        offsets[row + 1] = offsets[row] + depth[frame[row]]
-    locations = np.empty(offsets[-1], np.int64)
-    for row in range(len(frame)):
-        at = frame[row]
-        for place in range(offsets[row], offsets[row + 1]):
-            locations[place] = stack[at - 1, 0]
-            at = stack[at - 1, 1]
-    return offsets, locations

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from hlotrace.hlo import fused_demand
+from hlotrace.hlo import _value_kernels, fused_demand
 from hlotrace.hlo.category import COLLECTIVES
 
 if TYPE_CHECKING:
@@ -85,7 +84,8 @@ def traffic(
     wrote[changing] *= part
     needed[use.first & _is(hlo, "dynamic-update-slice")[use.row]] = 0
     in_hbm = np.where(operand_shape >= 0, shapes.in_hbm[operand_shape], -1).astype(np.float64)
-    read = _reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, in_hbm)
+    read = np.empty(hlo.instruction_count)
+    _value_kernels.reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, in_hbm, read)
     idle = (rule == fused_demand.NOTHING) | (rule == fused_demand.TUPLE)
     read[idle] = wrote[idle] = 0
     unknown = (wrote < 0) | (read < 0)
@@ -179,31 +179,3 @@ def _written_element(opcode: str) -> int:
     if opcode in _WRITES_ELEMENT:
         return _WRITES_ELEMENT[opcode]
     return 1 if opcode.endswith("-start") and opcode != "all-reduce-start" else -1
-
-
-@njit(cache=True)
-def _reads(
-    operand_start: NDArray[np.int32],
-    operand: NDArray[np.int32],
-    element: NDArray[np.int32],
-    needed: NDArray[np.float64],
-    size: NDArray[np.float64],
-    in_hbm: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Bytes that each instruction reads: of each distinct operand what all its uses there need, at most the whole."""
-    read = np.zeros(len(operand_start) - 1)
-    for row in range(len(read)):
-        first, last = operand_start[row], operand_start[row + 1]
-        for edge in range(first, last):
-            if in_hbm[edge] == 0:
-                continue
-            need, repeated = needed[edge], False
-            for other in range(first, last):
-                if other != edge and operand[other] == operand[edge] and element[other] == element[edge]:
-                    repeated |= other < edge
-                    need += needed[other]
-            if in_hbm[edge] < 0 or read[row] < 0:
-                read[row] = -1
-            elif not repeated:
-                read[row] += in_hbm[edge] * min(need / max(size[edge], 1.0), 1.0)
-    return read
