@@ -154,14 +154,15 @@ def _left_as_it_was(spec: CaptureSpec) -> Iterator[None]:
     from hlotrace.capture.topology import prepare_environment
 
     config: Any = jax.config
+    forget: Any = jax.clear_caches
     variables, platforms = dict(os.environ), config.jax_platforms
-    jax.clear_caches()
+    forget()
     if spec.target is not None:
         prepare_environment(Path(spec.staging) / bundle.LOGS)
     try:
         yield
     finally:
-        jax.clear_caches()
+        forget()
         for name in set(os.environ) - set(variables):
             del os.environ[name]
         os.environ.update(variables)

@@ -15,6 +15,7 @@ from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
     from hlotrace.capture.process import ChildEnd
     from hlotrace.capture.spec import ChildResult
     from hlotrace.capture.targets import Choice
