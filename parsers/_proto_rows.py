@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,8 +52,13 @@ class ModuleRows:
         self.instructions: list[Message] = []
         self.starts = [0]
         orders = _orders(module.message(7))
-        for item in self.computations:
-            self.instructions += _ordered(list(item.messages(2)), orders.get(item.integer(5)))
+        bodies = [_ordered(list(item.messages(2)), orders.get(item.integer(5))) for item in self.computations]
+        self._is_newer = _is_newer(bodies)
+        self._elements: dict[int, tuple[int, int]] = {}
+        for item, body in zip(self.computations, bodies, strict=True):
+            if self._is_newer:
+                body = self._without_elements(body, item.integer(6))
+            self.instructions += body
             self.starts.append(len(self.instructions))
         self.row_of = {item.integer(35): row for row, item in enumerate(self.instructions)}
         self.names = [item.text(1) for item in self.instructions]
@@ -67,7 +73,7 @@ class ModuleRows:
         items = self.instructions
         opcodes = [item.text(2) for item in items]
         opcode = np.array([self._opcode(text) for text in opcodes], np.int32)
-        operand_start, operand = self._operands()
+        operand_start, operand, element = self._operands()
         called_start, called, role, calls = self._calls(opcodes)
         metadata = [item.message(7) for item in items]
         raw = [self._attributes(*row) for row in zip(items, opcodes, calls, metadata, strict=True)]
@@ -91,7 +97,7 @@ class ModuleRows:
             line=np.full(len(items), -1, np.int32),
             operand_start=operand_start,
             operand=operand,
-            operand_element=np.full(len(operand), -1, np.int32),
+            operand_element=element,
             called_start=called_start,
             called=called,
             called_role=role,
@@ -124,6 +130,10 @@ class ModuleRows:
             number = self._shape_of_bytes[raw] = self._shape(shape_text(item.message(3)))
         return number
 
+    def _name(self, identity: int, user: Message) -> str:
+        of, element = self._elements.get(identity, (identity, -1))
+        return self.names[self._row(of, user)] + (f"#{element}" if element >= 0 else "")
+
     def _row(self, identity: int, user: Message) -> int:
         row = self.row_of.get(identity)
         if row is None:
@@ -134,12 +144,33 @@ class ModuleRows:
             )
         return row
 
-    def _operands(self) -> tuple[np.ndarray, np.ndarray]:
-        start, rows = [0], []
+    def _dtype(self, identity: int, user: Message) -> str:
+        of, element = self._elements.get(identity, (identity, -1))
+        shape = self.shapes[self.shape_numbers[self._row(of, user)]]
+        return shape.dtype if element < 0 else shape.elements[element].dtype
+
+    def _without_elements(self, body: list[Message], root: int) -> list[Message]:
+        """The instructions less those that only take an element of a tuple; who used them names the element itself."""
+        kept = []
+        for item in body:
+            identity = item.integer(35)
+            operands = item.integers(36)
+            taken = item.text(2) == "get-tuple-element" and identity != root and operands
+            if taken and operands[0] not in self._elements:
+                self._elements[identity] = (operands[0], item.integer(13))
+            else:
+                kept.append(item)
+        return kept
+
+    def _operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        start, rows, elements = [0], [], []
         for item in self.instructions:
-            rows += [self._row(identity, item) for identity in item.integers(36)]
+            for identity in item.integers(36):
+                of, element = self._elements.get(identity, (identity, -1))
+                rows.append(self._row(of, item))
+                elements.append(element)
             start.append(len(rows))
-        return np.array(start, np.int32), np.array(rows, np.int32)
+        return np.array(start, np.int32), np.array(rows, np.int32), np.array(elements, np.int32)
 
     def _calls(self, opcodes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[list[str]]]:
         """Where each row's calls begin, what is called and how, and the texts of the calls."""
@@ -178,8 +209,7 @@ class ModuleRows:
 
     def _branch_roles(self, item: Message, count: int) -> list[str]:
         selectors = item.integers(36)
-        selector = self.shapes[self.shape_numbers[self._row(selectors[0], item)]] if selectors else None
-        if count == 2 and selector is not None and selector.dtype == "pred":
+        if count == 2 and selectors and self._dtype(selectors[0], item) == "pred":
             return ["true_computation", "false_computation"]
         return ["branch_computations"] * count
 
@@ -191,7 +221,7 @@ class ModuleRows:
         return [f"{key}=%{names[identity]}" for key, identity in pairs]
 
     def _attributes(self, item: Message, opcode: str, calls: list[str], metadata: Message) -> str:
-        predecessors = ["%" + self.names[self._row(identity, item)] for identity in item.integers(37)]
+        predecessors = ["%" + self._name(identity, item) for identity in item.integers(37)]
         parts = attribute_texts(item, opcode, calls, predecessors)
         if opcode == "compare" and item.text(102) == "TOTAL" and self._compares_floats(item):
             parts.insert(1, "order=TOTAL")
@@ -202,7 +232,7 @@ class ModuleRows:
     def _compares_floats(self, item: Message) -> bool:
         """Whether a total order needs to be said: integers have no other."""
         operands = item.integers(36)
-        dtype = self.shapes[self.shape_numbers[self._row(operands[0], item)]].dtype if operands else ""
+        dtype = self._dtype(operands[0], item) if operands else ""
         return dtype.startswith(("f", "bf", "c"))
 
     def _backend_config(self, item: Message) -> str | None:
@@ -213,7 +243,28 @@ class ModuleRows:
                 raw = self._payloads[payload.integer(2)]
         else:
             raw = item.raw(43)
-        return raw.decode("utf-8", "replace") or None
+        text = raw.decode("utf-8", "replace")
+        return (_sorted_json(text) if self._is_newer else text) or None
+
+
+def _is_newer(bodies: list[list[Message]]) -> bool:
+    """Whether the XLA that wrote the proto dumps its text in the newer form.
+
+    The newer form (libtpu 0.0.50, jaxlib 0.12; not libtpu 0.0.42 and jaxlib 0.10.2) writes `%tuple#1` where a
+    get-tuple-element stands, and configurations with their keys sorted. The proto carries no version; but the older
+    XLA gives every comparison a `comparison_type`, the newer gives it none.
+    """
+    compares = [item for body in bodies for item in body if item.raw(2) == b"compare"]
+    return bool(compares) and not any(72 in item for item in compares)
+
+
+def _sorted_json(text: str) -> str:
+    if not text.startswith("{"):
+        return text
+    try:
+        return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except ValueError:
+        return text
 
 
 def _callees_first(computations: list[Message]) -> list[Message]:
