@@ -17,7 +17,7 @@ from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_t
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
 from hlotrace.devices import chip_by_target
 from hlotrace.errors import HlotraceError, ParseError
-from hlotrace.parsers import hlo_proto
+from hlotrace.parsers import hlo_proto, hlo_text
 from hlotrace.parsers.target_arguments import read_target
 from hlotrace.tables import ALL_TABLES
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hlotrace._open import Tree
     from hlotrace.bundle import Manifest, Program
     from hlotrace.parsers.dump_directory import ModuleFiles
+
+
+_PROTO_NAMES = (".pb", ".hlo_proto")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ class _Assembly:
     def file(self, path: str) -> str:
         """A path as tables and problems name it: relative to what was opened."""
         return path.removeprefix(self.root)
+
+    def placed(self, error: ParseError) -> ParseError:
+        """The error with a place that begins with what was opened."""
+        place = error.place or ""
+        is_itself = self.shown.replace("\\", "/").rpartition("/")[2] == next(iter(self.tree.listing))
+        where = self.shown.rpartition("/")[0] if is_itself else self.shown
+        return ParseError(error.what, place=f"{where}/{place}" if where else place, remedy=error.remedy)
 
     def unique(self, name: str) -> str:
         """A name for a module that no other has: the second `jit_f` is `jit_f.2`."""
@@ -151,17 +161,18 @@ def _read(assembly: _Assembly, path: str, name: str | None) -> Iterator[Stage]:
     if not data:
         raise ParseError("expected HLO, found an empty file (0 bytes)", place=file)
     if looks_like_hlo_text(data[:HEAD_BYTES]):
-        try:
-            from hlotrace.parsers import hlo_text
-        except ImportError:
-            raise ParseError("the text parser is not there yet", place=file) from None
         for hlo in hlo_text.read_modules(data, place=file):
             yield Stage(name or guessed_stage(hlo), file, hlo)
         return
     kind = describe(data[:HEAD_BYTES], path)
     if not looks_binary(data[:HEAD_BYTES]) or kind.is_certain:
         raise ParseError(f"expected HLO, found {kind.what}", place=file, remedy=kind.remedy)
-    hlo, assignment = hlo_proto.read_module(data, place=file)
+    try:
+        hlo, assignment = hlo_proto.read_module(data, place=file)
+    except ParseError:
+        if not path.endswith(_PROTO_NAMES):
+            raise ParseError(f"expected HLO, found {kind.what}", place=file, remedy=kind.remedy) from None
+        raise
     yield Stage(name or guessed_stage(hlo), file, hlo, assignment)
 
 
@@ -181,8 +192,8 @@ def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
             add_memory(part, part.tables["instructions"][-1], stage.assignment, None)
             yield part
     except ParseError as error:
-        if len(assembly.tree.listing) == 1 and not assembly.names:
-            raise
+        if len(assembly.tree.listing) == 1 and not assembly.tree.is_directory and not assembly.names:
+            raise assembly.placed(error) from None
         assembly.problems.add_error(assembly.file(path), error, "what follows in it is not read")
 
 

@@ -48,7 +48,7 @@ def layout(tree: Tree, shown: str) -> Layout:
         raise _ambiguous("bundles", [root.rstrip("/") for root in roots], shown)
     if roots:
         return Layout(roots[0], True, _modules(tree, f"{roots[0]}{PROGRAMS}/"))
-    if len(tree.listing) == 1:
+    if len(tree.listing) == 1 and not tree.is_directory:
         return Layout("", False, (), (_only_file(tree, shown),))
     modules = _modules(tree, "")
     directories = sorted({module.directory for module in modules})

@@ -32,11 +32,16 @@ Listing = dict[str, tuple[int, str]]
 
 @dataclass(frozen=True)
 class Tree:
-    """Files that can be read now: `fs` reads `root/path` for each path of `listing`."""
+    """Files that can be read now: `fs` reads `root/path` for each path of `listing`.
+
+    Attributes:
+        is_directory: a directory was opened; otherwise a lone file in `listing` is what was asked for.
+    """
 
     fs: AbstractFileSystem
     root: str
     listing: Listing
+    is_directory: bool = False
 
     def join(self, path: str) -> str:
         """The path for `fs` of a path relative to the root."""
@@ -94,8 +99,9 @@ class Source:
             with unpacked(self.local, self.path) as directory:
                 yield Tree(_local_fs(), directory.as_posix(), list_directory(directory, self.path))
         else:
-            root = self.local if self.kind == "directory" else self.local.parent
-            yield Tree(_local_fs(), root.as_posix(), self.listing)
+            is_directory = self.kind == "directory"
+            root = self.local if is_directory else self.local.parent
+            yield Tree(_local_fs(), root.as_posix(), self.listing, is_directory)
 
 
 def open_path(path: str | os.PathLike[str]) -> Source:

@@ -95,6 +95,6 @@ def remote_tree(source: Source) -> Iterator[Tree]:
                 unpack(raw, directory, source.path)
             yield Tree(LocalFileSystem(), directory.as_posix(), list_directory(directory, source.path))
         elif source.kind == "directory":
-            yield Tree(fs, path, source.listing)
+            yield Tree(fs, path, source.listing, is_directory=True)
         else:
             yield Tree(fs, path.rpartition("/")[0], source.listing)

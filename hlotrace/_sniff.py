@@ -25,7 +25,9 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 _XPLANE = re.compile(rb"\x12.{1,2}(/host:|/device:|Task Environment)", re.DOTALL)
 _HTML = re.compile(rb"\s*(<!doctype html|<html)", re.IGNORECASE)
 _MLIR = re.compile(rb"^\s*(#loc.*\n)*\s*module\b.*\{|stablehlo\.|func\.func", re.MULTILINE)
-_HLO_LINE = re.compile(rb"^\s*(ENTRY\b|(ROOT )?%?[\w.-]+ = \S+\[)", re.MULTILINE)
+_HLO_LINE = re.compile(
+    rb"^\s*(ENTRY\b.*\{|(ROOT )?%?[\w.-]+ = \(*(pred|token|opaque|[subfc]\w*\d\w*)\[[\d,<=?]*\])", re.MULTILINE
+)
 _HLO_HEADER = re.compile(rb"^[^\n]*\bHloModule\b", re.MULTILINE)
 
 
