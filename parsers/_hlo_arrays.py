@@ -1,0 +1,128 @@
+"""Where the scanner of HLO text puts what it finds: one array of integers that holds a state and tables.
+
+The scanner is compiled by numba, for which two arrays as arguments mean quick calls and a quick compilation: so all
+tables lie in one array, `memory`. The state stands at its beginning, with the places where the tables begin; `Found`
+gives the tables as arrays of their own. Texts are spans: places of bytes in the text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotrace.hlo.module import CALL_ROLES
+
+Ints = NDArray[np.int64]
+
+# Columns of `rows`, the instructions.
+NAME, NAME_END, NAME_HASH, SHAPE, OPCODE, COMPUTATION, PARAMETER, LITERAL, LITERAL_END = range(9)
+OP_NAME, OP_NAME_END, FILE, FILE_END, SOURCE_LINE, FRAME, CONFIG, CONFIG_END, DONE = range(9, 18)
+ROW_WIDTH = 18
+
+# Columns of `operands`; an instruction in place of a name, and a shape alone, have no name (START is -1).
+OWNER, START, STOP, ELEMENT, TARGET, OPERAND_SHAPE = range(6)
+OPERAND_WIDTH = 6
+# Columns of `calls` (a computation written in place has START -1 and its number in STOP) and of `pieces`.
+ROLE = 3
+CALL_WIDTH, PIECE_WIDTH = 4, 3
+# Columns of `computations`; one written in place has NAME -1.
+C_NAME, C_NAME_END, C_PLACE, C_ROOT, C_ENTRY, C_DONE, C_LAST = range(7)
+COMPUTATION_WIDTH = 7
+# Columns of `stack`: what is being read around the present instruction.
+KIND, IN_ROW, IN_COMPUTATION, IN_PIECE, IN_ROLE, IN_LIST = range(6)
+STACK_WIDTH = 6
+NESTED_INSTRUCTION, INLINE_COMPUTATION = 1, 2
+MOST_NESTED = 200
+# `attributes` of the header: where name and value begin and end. `shapes` and `opcodes`: the distinct ones.
+ATTRIBUTE_WIDTH = 4
+SPAN, SPAN_END, SPAN_HASH = range(3)
+SPAN_WIDTH = 3
+
+# The state: the token (its kind, span, hash, and the element after `#`), and where the next one begins.
+TOKEN, TOKEN_START, TOKEN_END, TOKEN_HASH, TOKEN_ELEMENT, POSITION = range(6)
+# What is being read, and what was met.
+MODE, DEPTH, ROW, IN, PIECE, PIECE_END, ORDER, ERROR, ERROR_PLACE, BARE = range(6, 16)
+MODULE_NAME, MODULE_NAME_END, FRAMES, FRAMES_END, JUNK, JUNK_LINES, HAS_ENTRY = range(16, 23)
+DUPLICATES, UNRESOLVED, SHAPELESS, REORDERED = range(23, 27)
+# How many rows the tables have, where they begin, and how much room there is.
+ROWS, OPERANDS, CALLS, PIECES, COMPUTATIONS, SHAPES, OPCODES, ATTRIBUTES = range(27, 35)
+ROOM, SLOT_MASK, ROWS_AT, OPERANDS_AT, CALLS_AT, PIECES_AT, COMPUTATIONS_AT, ATTRIBUTES_AT = range(35, 43)
+STACK_AT, SHAPES_AT, OPCODES_AT, NAME_SLOTS_AT, SHAPE_SLOTS_AT, OPCODE_SLOTS_AT = range(43, 49)
+STATE_SIZE = 49
+
+# Values of `TOKEN`: a kind, or the character itself. Words come without `%`; arrays have their layout with them.
+END_OF_TEXT, WORD, ARRAY, ARROW = 0, 1, 2, 3
+
+# Values of `MODE`.
+TOP, BODY, IN_OPERANDS, IN_ATTRIBUTES, FINISHED = range(5)
+
+# Values of `ERROR`; the messages stand with the reader.
+OK, FULL, NO_COMPUTATION, SECOND_ENTRY, NOT_CLOSED, NO_INSTRUCTION, NO_EQUALS, BAD_SHAPE, NO_OPCODE = range(9)
+BAD_PARAMETER, BAD_OPERAND, NO_COMMA, BAD_ATTRIBUTE, BAD_VALUE, NAME_TWICE = range(9, 15)
+SECOND_ROOT, TOO_DEEP, BAD_CALL, BAD_METADATA, JUNK_INSIDE, BAD_LITERAL = range(15, 21)
+
+ATTRIBUTE_NAMES = (*CALL_ROLES, "metadata", "backend_config")
+"""The attributes that the scanner knows: those that call computations, in the order of CALL_ROLES, and two others."""
+METADATA, BACKEND_CONFIG = len(CALL_ROLES), len(CALL_ROLES) + 1
+
+WORDS = (
+    *("HloModule", "ENTRY", "ROOT", "FileNames", "FunctionNames", "FileLocations", "StackFrames"),
+    *("constant", "parameter", "op_name", "source_file", "source_line", "stack_frame_id"),
+    *("inf", "true", "false", "nan"),
+)
+"""The words that mean something to the scanner."""
+HLO_MODULE, ENTRY, ROOT, FILE_NAMES, FUNCTION_NAMES, FILE_LOCATIONS, STACK_FRAMES = range(7)
+CONSTANT_WORD, PARAMETER_WORD, OP_NAME_WORD, FILE_WORD, LINE_WORD, FRAME_WORD = range(7, 13)
+INF, NAN = 13, 16
+
+NONE, NO, YES, SHAPE_ALONE = -1, 0, 1, -2
+"""What an argument is called with; numba makes no version of its own for each, as it would for a number."""
+
+OPERANDS_A_ROW, CALLS_A_ROW, PIECES_A_ROW = 4, 2, 2
+"""For how many operands, calls and pieces of attributes there is room, a row."""
+
+
+def memory_for(size: int, scale: int) -> Ints:
+    """Memory for a text of `size` bytes; `scale` doubles each time it turns out too small."""
+    room = 64 + size * scale // 64
+    slots = 1 << (2 * room).bit_length()
+    sizes = {
+        ROWS_AT: room * ROW_WIDTH,
+        OPERANDS_AT: OPERANDS_A_ROW * room * OPERAND_WIDTH,
+        CALLS_AT: CALLS_A_ROW * room * CALL_WIDTH,
+        PIECES_AT: PIECES_A_ROW * room * PIECE_WIDTH,
+        COMPUTATIONS_AT: room * COMPUTATION_WIDTH,
+        ATTRIBUTES_AT: room * ATTRIBUTE_WIDTH,
+        STACK_AT: MOST_NESTED * STACK_WIDTH,
+        SHAPES_AT: room * SPAN_WIDTH,
+        OPCODES_AT: room * SPAN_WIDTH,
+        NAME_SLOTS_AT: slots,
+        SHAPE_SLOTS_AT: slots,
+        OPCODE_SLOTS_AT: slots,
+    }
+    memory = np.zeros(STATE_SIZE + sum(sizes.values()), np.int64)
+    memory[[MODULE_NAME, FRAMES, JUNK]] = -1
+    memory[ROOM] = room
+    memory[SLOT_MASK] = slots - 1
+    memory[list(sizes)] = STATE_SIZE + np.cumsum([0, *sizes.values()])[:-1]
+    return memory
+
+
+class Found:
+    """The tables of a finished scan as arrays, one row a thing."""
+
+    def __init__(self, memory: Ints) -> None:
+        self.state = memory[:STATE_SIZE]
+        self.rows = _table(memory, ROWS_AT, ROWS, ROW_WIDTH)
+        self.operands = _table(memory, OPERANDS_AT, OPERANDS, OPERAND_WIDTH)
+        self.calls = _table(memory, CALLS_AT, CALLS, CALL_WIDTH)
+        self.pieces = _table(memory, PIECES_AT, PIECES, PIECE_WIDTH)
+        self.computations = _table(memory, COMPUTATIONS_AT, COMPUTATIONS, COMPUTATION_WIDTH)
+        self.attributes = _table(memory, ATTRIBUTES_AT, ATTRIBUTES, ATTRIBUTE_WIDTH)
+        self.shapes = _table(memory, SHAPES_AT, SHAPES, SPAN_WIDTH)
+        self.opcodes = _table(memory, OPCODES_AT, OPCODES, SPAN_WIDTH)
+
+
+def _table(memory: Ints, place: int, counter: int, width: int) -> Ints:
+    at, count = int(memory[place]), int(memory[counter])
+    return memory[at : at + count * width].reshape(count, width)

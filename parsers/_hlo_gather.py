@@ -1,0 +1,178 @@
+"""String columns out of spans of a text, and the lines of places in it; compiled by numba."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numba import types
+
+from hlotrace.parsers._native import MEMORY, TEXT, entry_point, native
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SPANS, _LINES = MEMORY, types.CPointer(types.int32)
+_HIGH = 1 << 40
+"""Added to a string's length by `_unescape` when an escape gave a byte that is not ASCII."""
+
+
+@native
+def _hex_digit(char):  # type: ignore[no-untyped-def]
+    if 48 <= char <= 57:
+        return char - 48
+    lower = char | 32
+    return lower - 87 if 97 <= lower <= 102 else -1
+
+
+@native
+def _simple_escape(char):  # type: ignore[no-untyped-def]
+    """The byte that an escaped letter stands for; the character itself for all others."""
+    if char == 110:
+        return 10
+    if char == 116:
+        return 9
+    if char == 114:
+        return 13
+    if 97 <= char <= 98:
+        return char - 90
+    if char == 102:
+        return 12
+    return 11 if char == 118 else char
+
+
+@native
+def _unescape(text, at, end, out, out_at):  # type: ignore[no-untyped-def]
+    """Write a string's bytes with C escapes resolved; how many they are, plus `_HIGH` where an escape is above 127."""
+    begin = out_at
+    high = 0
+    while at < end:
+        char = np.int64(text[at])
+        at += 1
+        if char == 92 and at < end:
+            char = np.int64(text[at])
+            at += 1
+            if 48 <= char <= 55:
+                char -= 48
+                for _ in range(2):
+                    if at < end and 48 <= text[at] <= 55:
+                        char = char * 8 + text[at] - 48
+                        at += 1
+                high |= char > 127
+            elif (char == 120 or char == 88) and at < end and _hex_digit(text[at]) >= 0:
+                char = _hex_digit(text[at])
+                at += 1
+                if at < end and _hex_digit(text[at]) >= 0:
+                    char = char * 16 + _hex_digit(text[at])
+                    at += 1
+                high |= char > 127
+            else:
+                char = _simple_escape(char)
+        out[out_at] = char
+        out_at += 1
+    return out_at - begin + (_HIGH if high else 0)
+
+
+@entry_point(TEXT, _SPANS, types.int64, types.int64, _LINES, TEXT, MEMORY)
+def _gather(text, spans, count, unquote, offsets, out, odd):  # type: ignore[no-untyped-def]
+    """Copy spans one after another; with `unquote`, strings without their quotes and escapes."""
+    at = 0
+    offsets[0] = 0
+    for row in range(count):
+        start, end = spans[2 * row], spans[2 * row + 1]
+        if start >= 0:
+            if unquote and (text[start] == 34 or text[start] == 39):
+                length = _unescape(text, start + 1, end - 1, out, at)
+                if length >= _HIGH:
+                    length -= _HIGH
+                    odd[0] += 1
+                at += length
+            else:
+                for place in range(end - start):
+                    out[at + place] = text[start + place]
+                at += end - start
+        offsets[row + 1] = at
+
+
+@entry_point(TEXT, _SPANS, types.int64, MEMORY, types.int64, _LINES, TEXT)
+def _join(text, pieces, count, owners, rows, offsets, out):  # type: ignore[no-untyped-def]
+    """Copy the pieces of each row, sorted by owner, joined by a comma and a space."""
+    at = 0
+    piece = 0
+    offsets[0] = 0
+    for row in range(rows):
+        begin = at
+        while piece < count and owners[piece] == row:
+            if at > begin:
+                out[at] = 44
+                out[at + 1] = 32
+                at += 2
+            for place in range(pieces[2 * piece], pieces[2 * piece + 1]):
+                out[at] = text[place]
+                at += 1
+            piece += 1
+        offsets[row + 1] = at
+
+
+@entry_point(TEXT, _SPANS, types.int64, types.int64, types.int64, _LINES)
+def _count_lines(text, places, count, at, line, out):  # type: ignore[no-untyped-def]
+    """The line of each place; places ascend, and `at` is in line `line`."""
+    for row in range(count):
+        for place in range(at, places[row]):
+            line += text[place] == 10
+        at = max(at, places[row])
+        out[row] = line
+
+
+def gather(text: NDArray[np.uint8], spans: NDArray[np.int64], *, unquote: bool = False) -> pa.StringArray:
+    """A string for each span [n, 2]; null where it begins below 0."""
+    spans = np.ascontiguousarray(spans, np.int64)
+    count = len(spans)
+    present = spans[:, 0] >= 0
+    offsets = np.empty(count + 1, np.int32)
+    out = np.empty(int(np.where(present, spans[:, 1] - spans[:, 0], 0).sum()) + 1, np.uint8)
+    odd = np.zeros(1, np.int64)
+    _gather(text.ctypes.data, spans.ctypes.data, count, unquote, offsets.ctypes.data, out.ctypes.data, odd.ctypes.data)
+    strings = _string_array(offsets, out, present)
+    return _readable(strings) if odd[0] else strings
+
+
+def join_pieces(
+    text: NDArray[np.uint8], pieces: NDArray[np.int64], owners: NDArray[np.int64], rows: int
+) -> pa.StringArray:
+    """For each row its pieces [n, 2], in the order of `owners`, joined by `, `."""
+    pieces = np.ascontiguousarray(pieces, np.int64)
+    owners = np.ascontiguousarray(owners, np.int64)
+    offsets = np.empty(rows + 1, np.int32)
+    out = np.empty(int((pieces[:, 1] - pieces[:, 0]).sum()) + 2 * len(pieces) + 1, np.uint8)
+    _join(
+        *(text.ctypes.data, pieces.ctypes.data, len(pieces), owners.ctypes.data, rows),
+        *(offsets.ctypes.data, out.ctypes.data),
+    )
+    return _string_array(offsets, out, None)
+
+
+def lines(text: NDArray[np.uint8], places: NDArray[np.int64], at: int, line: int) -> NDArray[np.int32]:
+    """The line of each of some ascending places, given the line of the place `at` before them."""
+    places = np.ascontiguousarray(places, np.int64)
+    out = np.empty(len(places), np.int32)
+    _count_lines(text.ctypes.data, places.ctypes.data, len(places), at, line, out.ctypes.data)
+    return out
+
+
+def _string_array(
+    offsets: NDArray[np.int32], out: NDArray[np.uint8], present: NDArray[np.bool_] | None
+) -> pa.StringArray:
+    bitmap = None
+    if present is not None and not present.all():
+        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(out), bitmap)
+
+
+def _readable(strings: pa.StringArray) -> pa.StringArray:
+    """Strings in which escapes gave bytes that may be no UTF-8: those bytes are written as escapes again."""
+    values = strings.cast(pa.binary()).to_pylist()
+    return pa.array(
+        [None if value is None else value.decode("utf-8", "backslashreplace") for value in values], pa.string()
+    )

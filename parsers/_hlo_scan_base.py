@@ -1,0 +1,172 @@
+"""How the scanner of HLO text enters what it finds: rows, names, operands, calls, computations; compiled by numba."""
+
+from __future__ import annotations
+
+from hlotrace.parsers import _hlo_arrays as a
+from hlotrace.parsers._hlo_tokens import same
+from hlotrace.parsers._native import native
+
+
+@native
+def fail(memory, error, place):  # type: ignore[no-untyped-def]
+    """Stop with an error."""
+    memory[a.ERROR] = error
+    memory[a.ERROR_PLACE] = place
+
+
+@native
+def entry_for(memory, counter, table_at, width, most):  # type: ignore[no-untyped-def]
+    """Where in memory a new entry of a table goes; 0 after an error, when there is no room."""
+    count = memory[counter]
+    if count == most:
+        fail(memory, a.FULL, memory[a.POSITION])
+        return 0
+    memory[counter] = count + 1
+    return memory[table_at] + count * width
+
+
+@native
+def row_at(memory, number):  # type: ignore[no-untyped-def]
+    """Where in memory an instruction's columns stand."""
+    return memory[a.ROWS_AT] + number * a.ROW_WIDTH
+
+
+@native
+def computation_at(memory, number):  # type: ignore[no-untyped-def]
+    """Where in memory a computation's columns stand."""
+    return memory[a.COMPUTATIONS_AT] + number * a.COMPUTATION_WIDTH
+
+
+@native
+def add_row(text, memory, is_named):  # type: ignore[no-untyped-def]
+    """A new instruction, named by the token or without name, made the present one."""
+    row = entry_for(memory, a.ROWS, a.ROWS_AT, a.ROW_WIDTH, memory[a.ROOM])
+    if row == 0:
+        return
+    for column in range(a.ROW_WIDTH):
+        memory[row + column] = -1
+    memory[a.ROW] = memory[a.ROWS] - 1
+    memory[a.PIECE] = -1
+    memory[row + a.COMPUTATION] = memory[a.IN]
+    memory[row + a.FRAME] = 0
+    if not is_named:
+        return
+    memory[row + a.NAME] = memory[a.TOKEN_START]
+    memory[row + a.NAME_END] = memory[a.TOKEN_END]
+    memory[row + a.NAME_HASH] = memory[a.TOKEN_HASH]
+    slot = _slot_of_token(text, memory)
+    if memory[slot]:  # the latest instruction of a name is found: a computation is read in one go
+        memory[a.DUPLICATES] += 1
+        if memory[row_at(memory, memory[slot] - 1) + a.COMPUTATION] == memory[a.IN]:
+            fail(memory, a.NAME_TWICE, memory[a.TOKEN_START])
+    memory[slot] = memory[a.ROWS]
+
+
+@native
+def _slot_of_token(text, memory):  # type: ignore[no-untyped-def]
+    """The slot that holds the latest instruction named as the token, or the free one where it would go."""
+    slots_at, mask = memory[a.NAME_SLOTS_AT], memory[a.SLOT_MASK]
+    start, value = memory[a.TOKEN_START], memory[a.TOKEN_HASH]
+    size = memory[a.TOKEN_END] - start
+    slot = value & mask
+    while memory[slots_at + slot]:
+        row = row_at(memory, memory[slots_at + slot] - 1)
+        known = memory[row + a.NAME]
+        found = memory[row + a.NAME_HASH] == value and memory[row + a.NAME_END] - known == size
+        if found and same(text, start, known, size):
+            break
+        slot = (slot + 1) & mask
+    return slots_at + slot
+
+
+@native
+def add_operand(text, memory, shape, row):  # type: ignore[no-untyped-def]
+    """An operand of the present instruction: the one named by the token, or `row`, or a shape alone (`row` is -2)."""
+    operand = entry_for(memory, a.OPERANDS, a.OPERANDS_AT, a.OPERAND_WIDTH, memory[a.ROOM] * a.OPERANDS_A_ROW)
+    if operand == 0:
+        return
+    memory[operand + a.OWNER] = memory[a.ROW]
+    memory[operand + a.START] = memory[a.TOKEN_START] if row == -1 else -1
+    memory[operand + a.STOP] = memory[a.TOKEN_END]
+    memory[operand + a.ELEMENT] = memory[a.TOKEN_ELEMENT] if row == -1 else -1
+    memory[operand + a.OPERAND_SHAPE] = shape
+    if row == -1:
+        row = memory[_slot_of_token(text, memory)] - 1
+        if row >= 0 and memory[row_at(memory, row) + a.COMPUTATION] != memory[a.IN]:
+            row = -1
+    memory[operand + a.TARGET] = row
+    if row < 0:
+        memory[a.UNRESOLVED] += 1
+
+
+@native
+def add_call(memory, role, start, end):  # type: ignore[no-untyped-def]
+    """A computation that the present instruction calls."""
+    call = entry_for(memory, a.CALLS, a.CALLS_AT, a.CALL_WIDTH, memory[a.ROOM] * a.CALLS_A_ROW)
+    if call:
+        memory[call + a.OWNER] = memory[a.ROW]
+        memory[call + a.START] = start
+        memory[call + a.STOP] = end
+        memory[call + a.ROLE] = role
+
+
+@native
+def add_piece(memory, start, end):  # type: ignore[no-untyped-def]
+    """A run of attributes of the present instruction that is kept as text."""
+    piece = entry_for(memory, a.PIECES, a.PIECES_AT, a.PIECE_WIDTH, memory[a.ROOM] * a.PIECES_A_ROW)
+    if piece:
+        memory[piece + a.OWNER] = memory[a.ROW]
+        memory[piece + a.START] = start
+        memory[piece + a.STOP] = end
+
+
+@native
+def push(memory, kind, role, in_list):  # type: ignore[no-untyped-def]
+    """Put what is being read on the stack; whether there was room."""
+    if memory[a.DEPTH] == a.MOST_NESTED:
+        fail(memory, a.TOO_DEEP, memory[a.TOKEN_START])
+        return False
+    frame = memory[a.STACK_AT] + memory[a.DEPTH] * a.STACK_WIDTH
+    memory[frame + a.KIND] = kind
+    memory[frame + a.IN_ROW] = memory[a.ROW]
+    memory[frame + a.IN_COMPUTATION] = memory[a.IN]
+    memory[frame + a.IN_PIECE] = memory[a.PIECE]
+    memory[frame + a.IN_ROLE] = role
+    memory[frame + a.IN_LIST] = in_list
+    memory[a.DEPTH] += 1
+    memory[a.REORDERED] += 1
+    return True
+
+
+@native
+def pop(memory):  # type: ignore[no-untyped-def]
+    """Go back to what stood around; where its frame stands."""
+    memory[a.DEPTH] -= 1
+    frame = memory[a.STACK_AT] + memory[a.DEPTH] * a.STACK_WIDTH
+    memory[a.ROW] = memory[frame + a.IN_ROW]
+    memory[a.IN] = memory[frame + a.IN_COMPUTATION]
+    memory[a.PIECE] = memory[frame + a.IN_PIECE]
+    return frame
+
+
+@native
+def end_row(memory):  # type: ignore[no-untyped-def]
+    """The present instruction is complete."""
+    memory[row_at(memory, memory[a.ROW]) + a.DONE] = memory[a.ORDER]
+    memory[a.ORDER] += 1
+    memory[computation_at(memory, memory[a.IN]) + a.C_LAST] = memory[a.ROW]
+
+
+@native
+def open_computation(memory, start, end, is_entry):  # type: ignore[no-untyped-def]
+    """A computation begins; its instructions come next."""
+    computation = entry_for(memory, a.COMPUTATIONS, a.COMPUTATIONS_AT, a.COMPUTATION_WIDTH, memory[a.ROOM])
+    if computation:
+        memory[computation + a.C_NAME] = start
+        memory[computation + a.C_NAME_END] = end
+        memory[computation + a.C_PLACE] = memory[a.TOKEN_START]
+        memory[computation + a.C_ROOT] = -1
+        memory[computation + a.C_ENTRY] = is_entry
+        memory[computation + a.C_LAST] = -1
+        memory[a.IN] = memory[a.COMPUTATIONS] - 1
+        memory[a.MODE] = a.BODY

@@ -1,0 +1,159 @@
+"""Tokens of HLO text, compiled by numba: words, shapes and single characters, one at a time; distinct ones numbered."""
+
+from __future__ import annotations
+
+from hlotrace.parsers import _hlo_arrays as a
+from hlotrace.parsers._hlo_lex import BRACE_STOP, CLASSES, DIGIT, IN_WORD, is_span, skip_braces, skip_group, skip_space
+from hlotrace.parsers._native import native
+
+HASH_SEED, HASH_FACTOR, HASH_MASK = 0x345678, 0x5BD1E995, 0x7FFFFFFF
+
+
+@native
+def advance(text, memory):  # type: ignore[no-untyped-def]
+    """Read the next token; `POSITION` becomes the place of the one after it."""
+    at = memory[a.POSITION]
+    char = text[at]
+    memory[a.TOKEN_ELEMENT] = -1
+    if char == 37 or CLASSES[char] & IN_WORD:
+        _read_word(text, memory, at)
+        return
+    memory[a.TOKEN_START] = at
+    memory[a.TOKEN] = char
+    if char != 0:
+        at += 1
+    memory[a.TOKEN_END] = at
+    memory[a.POSITION] = skip_space(text, at)
+
+
+@native
+def _read_word(text, memory, at):  # type: ignore[no-untyped-def]
+    """A word, an array's shape, or an arrow."""
+    is_name = text[at] == 37
+    if is_name:
+        at += 1
+    start = at
+    value = HASH_SEED
+    while CLASSES[text[at]] & IN_WORD:
+        value = (value ^ text[at]) * HASH_FACTOR
+        at += 1
+    memory[a.TOKEN] = a.WORD
+    memory[a.TOKEN_START] = start
+    memory[a.TOKEN_END] = at
+    memory[a.TOKEN_HASH] = (value ^ (value >> 23)) & HASH_MASK
+    if at == start + 1 and text[start] == 45 and text[at] == 62:
+        memory[a.TOKEN] = a.ARROW
+        at += 1
+    elif is_name and text[at] == 35:
+        at = _read_element(text, memory, at + 1)
+    memory[a.POSITION] = skip_space(text, at)
+    if not is_name and text[memory[a.POSITION]] == 91:
+        _finish_array(text, memory)
+    elif text[memory[a.POSITION]] == 35 and not is_name:
+        memory[a.POSITION] = skip_space(text, _read_element(text, memory, memory[a.POSITION] + 1))
+
+
+@native
+def read_number(text, at):  # type: ignore[no-untyped-def]
+    """A number without sign; digits beyond what fits are dropped."""
+    number = 0
+    while CLASSES[text[at]] & DIGIT and number < 1 << 27:
+        number = number * 10 + text[at] - 48
+        at += 1
+    return number
+
+
+@native
+def _read_element(text, memory, at):  # type: ignore[no-untyped-def]
+    """The number after `#`; the place after it."""
+    memory[a.TOKEN_ELEMENT] = read_number(text, at)
+    while CLASSES[text[at]] & DIGIT:
+        at += 1
+    return at
+
+
+@native
+def _finish_array(text, memory):  # type: ignore[no-untyped-def]
+    """Turn a word before `[` into an array with its layout; a brace opens a layout where a digit or `:` follows."""
+    end = memory[a.POSITION]
+    while text[end] != 93:
+        if text[end] == 0 or text[end] == 10:
+            return
+        end += 1
+    end += 1
+    brace = skip_space(text, end)
+    if text[brace] == 123:
+        inside = text[skip_space(text, brace + 1)]
+        if CLASSES[inside] & DIGIT or inside == 58 or (inside == 125 and brace == end):
+            end = max(end, skip_braces(text, brace, BRACE_STOP))
+    finish_token(text, memory, a.ARRAY, end)
+
+
+@native
+def finish_token(text, memory, kind, end):  # type: ignore[no-untyped-def]
+    """Make the token reach to `end`."""
+    value = HASH_SEED
+    for at in range(memory[a.TOKEN_START], end):
+        value = (value ^ text[at]) * HASH_FACTOR
+    memory[a.TOKEN] = kind
+    memory[a.TOKEN_END] = end
+    memory[a.TOKEN_HASH] = (value ^ (value >> 23)) & HASH_MASK
+    memory[a.POSITION] = skip_space(text, end)
+
+
+@native
+def finish_shape(text, memory):  # type: ignore[no-untyped-def]
+    """Whether a shape begins with the token, which then becomes the whole shape; -1 where it does not end."""
+    if memory[a.TOKEN] == a.ARRAY:
+        return 1
+    start = memory[a.TOKEN_START]
+    is_buffer = memory[a.TOKEN] == a.WORD and memory[a.TOKEN_END] == start + 1 and text[start] == 98
+    if memory[a.TOKEN] != 40 and not (is_buffer and text[start + 1] == 40):
+        return 0
+    end = skip_group(text, start + 1 if is_buffer else start)
+    if end < 0:
+        return -1
+    finish_token(text, memory, a.ARRAY, end)
+    return 1
+
+
+@native
+def is_token(text, memory, expected):  # type: ignore[no-untyped-def]
+    """Whether the token is this word."""
+    if memory[a.TOKEN] != a.WORD:
+        return 0
+    return is_span(text, memory[a.TOKEN_START], memory[a.TOKEN_END], expected)
+
+
+@native
+def same(text, one, other, size):  # type: ignore[no-untyped-def]
+    """Whether two spans of one size hold the same bytes."""
+    for place in range(size):
+        if text[one + place] != text[other + place]:
+            return 0
+    return 1
+
+
+@native
+def intern(text, memory, slots_at, spans_at, counter):  # type: ignore[no-untyped-def]
+    """The number of the token among the distinct ones of a table; a new one is counted. -1 where there is no room."""
+    start, value = memory[a.TOKEN_START], memory[a.TOKEN_HASH]
+    size = memory[a.TOKEN_END] - start
+    slot = slots_at + (value & memory[a.SLOT_MASK])
+    while memory[slot]:
+        span = spans_at + (memory[slot] - 1) * a.SPAN_WIDTH
+        known = memory[span + a.SPAN]
+        found = memory[span + a.SPAN_HASH] == value and memory[span + a.SPAN_END] - known == size
+        if found and same(text, start, known, size):
+            return memory[slot] - 1
+        slot = slots_at + ((slot - slots_at + 1) & memory[a.SLOT_MASK])
+    number = memory[counter]
+    if number == memory[a.ROOM]:
+        return -1
+    memory[counter] = number + 1
+    memory[slot] = number + 1
+    span = spans_at + number * a.SPAN_WIDTH
+    memory[span + a.SPAN] = start
+    memory[span + a.SPAN_END] = start + size
+    memory[span + a.SPAN_HASH] = value
+    return number
