@@ -11,6 +11,7 @@ _SIZE = r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B\b|\b)(?:ytes)?"
 _USED_OF = re.compile(rf"[Uu]sed\s+{_SIZE}\s+of\s+{_SIZE}")
 _EXCEEDS = re.compile(rf"\(?{_SIZE}\)?\s+exceeds?\s+(?:the\s+)?(?:available|limit)[^()\d]*\(?{_SIZE}")
 _NEEDS_HAS = re.compile(rf"[Rr]equire[sd]?\s+{_SIZE}.*?(?:available|limit|capacity)[^\d]*{_SIZE}", re.DOTALL)
+_SIZE_LIMIT = re.compile(rf"size\s+{_SIZE}\s+and\s+limit\s+{_SIZE}")
 _ATTEMPT = re.compile(rf"(?:allocat\w*|request\w*)\s+{_SIZE}", re.IGNORECASE)
 _OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|[Rr]an out of memory|CompileTime\w*Oom|OOM")
 _SPACE = re.compile(r"memory space (\w+)|CompileTime(\w+?)Oom|\b(hbm|vmem|smem|cmem)\b", re.IGNORECASE)
@@ -27,7 +28,7 @@ def compile_failure(message: str) -> Failure:
 
 
 def _sizes(message: str) -> tuple[int | None, int | None]:
-    for pattern in (_USED_OF, _EXCEEDS, _NEEDS_HAS):
+    for pattern in (_USED_OF, _EXCEEDS, _SIZE_LIMIT, _NEEDS_HAS):
         match = pattern.search(message)
         if match:
             return _bytes(match[1], match[2]), _bytes(match[3], match[4])

@@ -10,12 +10,14 @@ import importlib.util
 import io
 import os
 import sys
+import time
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hlotrace import bundle
 from hlotrace.capture.session import Session, compiler_environment
+from hlotrace.capture.shortage import devices_wanted
 from hlotrace.capture.spec import CaptureSpec, Event
 from hlotrace.capture.topology import prepare_environment
 from hlotrace.errors import HlotraceError
@@ -23,6 +25,7 @@ from hlotrace.errors import HlotraceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_MOMENT = 0.5
 _OURS = str(Path(__file__).parent) + os.sep
 
 
@@ -127,6 +130,7 @@ def _run(session: Session, body: Callable[[CaptureSpec], None]) -> int:
     except BaseException as error:
         session.finished, session.exit_code = True, 1
         session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0].removesuffix(": ")
+        _say_what_is_short(session, error)
         _print_as_python_would(error)
     return session.exit_code
 
@@ -157,6 +161,15 @@ def _run_entry(spec: CaptureSpec) -> None:
     sys.argv = [spec.entry, *spec.argv]
     function = entry.load(spec.entry)
     entry.compile_returned(function(), spec.entry, run=spec.target is None)
+
+
+def _say_what_is_short(session: Session, error: BaseException) -> None:
+    """The parent may start over with a larger topology; it is given a moment to do so before the traceback shows."""
+    target = session.spec.target
+    wanted = devices_wanted(error, target.device_count) if target else None
+    if target is not None and wanted is not None:
+        session.say(Event("needs_devices", target=target.target, detail=str(wanted)))
+        time.sleep(_MOMENT)
 
 
 def _exit_code(leaving: SystemExit) -> int:

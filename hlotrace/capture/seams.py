@@ -207,6 +207,22 @@ def around_calls(seams: Seams, call: Callable[..., Any]) -> None:
     )
 
 
+def on_topology(seams: Seams, heard: Callable[[str, Any], None]) -> None:
+    """`heard(name, devices)` when a script describes a topology of its own."""
+
+    def wrap(original: Any) -> Any:
+        def get_topology_desc(*args: Any, **kwargs: Any) -> Any:
+            description = original(*args, **kwargs)
+            name = kwargs.get("topology_name") or next((arg for arg in args if isinstance(arg, str)), "")
+            slices = kwargs.get("num_slices", 1)
+            heard(f"{slices}x{name}" if slices > 1 else str(name), description.devices)
+            return description
+
+        return get_topology_desc
+
+    seams.replace("jax.experimental.topologies", "get_topology_desc", wrap)
+
+
 def set_cpu_device_count(seams: Seams, count: int, wanted: Callable[[int | None], None]) -> None:
     """The CPU client has `count` devices, whatever the flags say; `wanted` hears what JAX's option asked for."""
 

@@ -80,6 +80,7 @@ class Session:
         self._others: dict[tuple[str, str, str | None], _Tally] = {}
         self._lock = threading.RLock()
         self._pid = os.getpid()
+        self._unwritten = False
         self._written_at = 0.0
         self._write_cost = 0.0
 
@@ -98,12 +99,15 @@ class Session:
             record = Record(module, self.staging / bundle.PROGRAMS / module)
             self._records.append(record)
         record.folder.mkdir(parents=True, exist_ok=True)
+        if self._unwritten:
+            self.write(now=True)  # a compile may take minutes, and no signal reaches Python meanwhile
         return record
 
     def finish_program(self, record: Record, program: bundle.Program) -> None:
         """Keep what a compile gave, and write it down."""
         with self._lock:
             record.program = program
+            self._unwritten = True
         self.write()
 
     def count_other(self, name: str, kind: str, definition: Definition | None, compile_ns: int) -> None:
@@ -163,6 +167,7 @@ class Session:
         if not now and start - self._written_at < 20 * self._write_cost:
             return
         with self._lock:
+            self._unwritten = False
             self.result().write(self.staging)
         self._written_at = time.monotonic()
         self._write_cost = self._written_at - start

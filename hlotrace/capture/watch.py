@@ -37,6 +37,7 @@ class Watch:
         self.origins = Origins()
         self.current = _Current()
         self._known: dict[tuple[Any, ...], Record] = {}
+        self._described_as: dict[Any, str] = {}
 
     def install(self) -> None:
         """Take hold of JAX, which is imported.
@@ -51,6 +52,7 @@ class Watch:
             raise
 
     def _take_hold(self) -> None:
+        seams.on_topology(self.seams, self._described)
         seams.on_jit(self.seams, self.origins.jitted)
         seams.on_traced(self.seams, self.origins.traced)
         seams.around_lowering(self.seams, self.lower)
@@ -183,14 +185,21 @@ class Watch:
         return executable
 
     def adopt(self, computation: Any, record: Record, executable: Any) -> None:  # noqa: ARG002 (an offline watch's)
-        """Hear of the executable's calls."""
+        """Hear of the executable's calls; one for a topology without hardware has none."""
+        if not hasattr(executable.xla_executable, "local_devices"):
+            return
         real = executable.unsafe_call
         if not isinstance(real, ProgramCall):
             executable._unsafe_call = ProgramCall(self.session, record, executable, real)
 
+    def _described(self, name: str, devices: Iterable[Any]) -> None:
+        """A script made a topology of its own, to compile for it ahead of time."""
+        self._described_as |= dict.fromkeys(devices, name)
+
     def target_of(self, devices: Iterable[Any]) -> str:
-        """What the devices are, in a word."""
-        return str(next(iter(devices)).platform)
+        """What the devices are, in a word: a topology that the script described, or this machine's platform."""
+        first = next(iter(devices))
+        return self._described_as.get(first) or str(first.platform)
 
 
 def dump_options(record: Record, *, passes: bool) -> tuple[tuple[str, Any], ...]:

@@ -1,0 +1,28 @@
+"""Whether a script ended because its target has too few devices, and how many it wanted."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_SHAPE = r"\(?\[?(\d+(?:, *\d+)*),?\]?\)?"
+_TOLD = (
+    re.compile(rf"Number of devices (\d+) must (?:be >=|equal) the product of mesh_shape {_SHAPE}"),
+    re.compile(rf"cannot reshape array of size (\d+) into shape {_SHAPE}"),
+    re.compile(r"requires (?P<wanted>\d+) logical devices, but only (?P<there>\d+) XLA devices are available"),
+)
+
+
+def devices_wanted(error: BaseException, count: int) -> int | None:
+    """How many devices an exception asks for; None when it is not about the `count` that there are."""
+    for pattern in _TOLD:
+        match = pattern.search(str(error))
+        if match is None:
+            continue
+        if "wanted" in match.groupdict():
+            there, wanted = int(match["there"]), int(match["wanted"])
+        else:
+            there, wanted = int(match[1]), math.prod(int(size) for size in match[2].split(","))
+        if there == count and wanted > count:
+            return wanted
+    return None
