@@ -127,7 +127,7 @@ def grid(block: Grid, name: str) -> Component:
     ids = row_ids(block.frame, block.selects)
     shown = min(max(len(block.frame), LEAST_GRID_ROWS), MOST_GRID_ROWS)
     made = data_grid(name, block.frame, block.columns, ids, file=file_name(block.title), title=block.title)
-    children: list[Any] = [html.Div(made, className="grid-box", style={"height": f"{ROW * shown + 34 + 32}px"})]
+    children: list[Any] = [html.Div(made, className="grid-box", style={"height": f"{ROW * shown + 40 + 32}px"})]
     if block.note:
         children.append(html.P(block.note, className="grid-note"))
     return html.Div(children)

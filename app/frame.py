@@ -70,7 +70,11 @@ def _navigation(pages: Sequence[tuple[str, str]]) -> Component:
 def _header(bundles: Bundles) -> Component:
     def picker(name: str, label: str, shown: bool = True) -> Component:
         drop = dcc.Dropdown(id=name, options=[], clearable=False, searchable=True, className="picker", maxHeight=360)
-        return html.Label([html.Span(label), drop], className="picking" if shown else "picking hidden", htmlFor=name)
+        # No html.Label: the list opens inside it, and a click there would press the button again.
+        parts = [html.Span(label), drop]
+        return html.Div(
+            parts, className="picking" if shown else "picking hidden", role="group", **{"aria-label": label}
+        )
 
     search = html.Div(
         [

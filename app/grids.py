@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hlotrace.views.blocks import ShownColumn
 
 ROW_HEIGHT = 24
-HEADER_HEIGHT = 30
+HEADER_HEIGHT = 36
 
-KEEP_START = ("shape",)
+KEEP_START = ("shape", "members")
 """Of these the beginning tells more than the end."""
 
 ORIGIN_WORDS = {
@@ -85,9 +85,19 @@ def data_grid(
 
 
 def endless_grid(
-    name: str, frame: pd.DataFrame, columns: Sequence[ShownColumn], tools: Sequence[Any], title: list[Any]
+    name: str,
+    frame: pd.DataFrame,
+    columns: Sequence[ShownColumn],
+    largest_first: str | None,
+    tools: Sequence[Any],
+    title: list[Any],
 ) -> html.Div:
-    """A grid whose rows come from the server as they are scrolled to; `frame` gives its columns their units."""
+    """A grid whose rows come from the server as they are scrolled to.
+
+    Args:
+        frame: all rows, which give the columns their units.
+        largest_first: the column by which the rows are sorted until a header is clicked; None leaves their order.
+    """
     scales = column_scales(frame, columns)
     shared = _shared()
     shared["dashGridOptions"] |= {
@@ -97,10 +107,13 @@ def endless_grid(
         "infiniteInitialRowCount": 1,
         "blockLoadDebounceMillis": 30,
     }
+    definitions = [definition(column, frame, scales[column.name]) for column in columns]
+    for made in definitions:
+        made |= {"initialSort": "desc"} if made["field"] == largest_first else {}
     grid = dag.AgGrid(
         id=name,
         rowModelType="infinite",
-        columnDefs=[definition(column, frame, scales[column.name]) for column in columns],
+        columnDefs=definitions,
         **shared,
     )
     return framed(name, grid, title, tools)
@@ -118,7 +131,7 @@ def _shared() -> dict[str, Any]:
         "style": {"height": None, "width": None},
         "getRowId": "hlotraceRowId(params.data)",
         "rowClassRules": {"is-chosen": "hlotraceIsChosen(params.node.id)"},
-        "defaultColDef": {"sortable": True, "resizable": True, "filter": True, "minWidth": 60},
+        "defaultColDef": {"sortable": True, "resizable": True, "filter": True, "minWidth": 50, "wrapHeaderText": True},
         "dashGridOptions": {
             "theme": {"function": f"themeQuartz.withParams({json.dumps(_THEME)})"},
             "rowHeight": ROW_HEIGHT,
@@ -180,7 +193,7 @@ def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[s
         },
         "sortingOrder": ["desc", "asc", None],
         "valueFormatter": {"function": f"hlotraceNumber(params.value, {scale.divisor!r}, {scale.decimals})"},
-        "width": max(84, 7 * len(column.label + suffix) + 34),
+        "width": max(_header_width(column.label + suffix), 72),
     }
     if column.emphasis == "bar":
         largest = max((float(value) for value in frame[column.name] if not is_missing(value)), default=0.0)
@@ -207,13 +220,19 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
     return made
 
 
+def _header_width(words: str) -> int:
+    """As wide as the longest word, or half of a long header, needs: it may take two lines."""
+    longest = max((len(word) for word in words.split()), default=0)
+    return int(max(longest, len(words) * 0.6) * 7.2 + 30)
+
+
 def _width(column: ShownColumn, values: pd.Series) -> int:
     """As wide as nearly all of the texts need, within limits."""
     lengths = values.dropna().astype("string").str.len()
-    needed = float(lengths.quantile(0.95)) if len(lengths) else 0.0
-    character = 6.9 if column.emphasis == "code" else 6.3
-    widest = 300 if column.emphasis == "path" else 210
-    return int(max(7 * len(column.label) + 34, min(widest, needed * character + 26)))
+    needed = float(lengths.quantile(0.95, interpolation="higher")) if len(lengths) else 0.0
+    character = 7.0 if column.emphasis == "code" else 6.8
+    widest = 300 if column.emphasis == "path" else 200
+    return int(max(_header_width(column.label), min(widest, needed * character + 30)))
 
 
 def row_data(frame: pd.DataFrame, columns: Sequence[ShownColumn], ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_RECTANGLES = 4000
 """The map draws the largest values; more than this is finer than a screen."""
 
+OUTLINED_SHARE = 0.012
+"""Rectangles lower than this share of the map have no outline: it would be all that is seen of them."""
+
 TIMELINE_SHARE = (0.46, 1.0)
 MAP_SHARE = (0.0, 0.36)
 
@@ -46,7 +49,7 @@ def figure(module: Module, block: StackedArea, space: int) -> tuple[figures.Figu
         "zeroline": False,
         "range": [0, (float(drawn["high"].max()) / scale.divisor if len(drawn) else 1.0)],
     }
-    layout |= {"hovermode": False, "margin": {"l": 64, "r": 16, "t": 20, "b": 36}}
+    layout |= {"hovermode": False, "margin": {"l": 64, "r": 16, "t": 34, "b": 36}}
     return made, reading(block, drawn)
 
 
@@ -72,29 +75,33 @@ def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
 
 
 def map_traces(rectangles: pd.DataFrame, divisor: float) -> list[dict[str, Any]]:
-    """One trace a category, its rectangles as closed paths."""
-    traces = []
-    for category, rows in rectangles.groupby("category", sort=False):
-        first, last = rows["first"].to_numpy(float), rows["last"].to_numpy(float) + 1
-        low, high = rows["low"].to_numpy(float) / divisor, rows["high"].to_numpy(float) / divisor
-        gap = np.full(len(rows), np.nan)
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": str(category),
-                "xaxis": "x",
-                "yaxis": "y2",
-                "x": figures.packed(np.column_stack([first, last, last, first, first, gap]).ravel()),
-                "y": figures.packed(np.column_stack([low, low, high, high, low, gap]).ravel()),
-                "fill": "toself",
-                "fillcolor": figures.fill(str(category))["color"],
-                "line": {"width": 0.5, "color": "rgba(128,128,128,0.55)", "simplify": False},
-                "hoverinfo": "skip",
-                "showlegend": False,
-            }
-        )
-    return traces
+    """The rectangles as closed paths: a trace a category, and one more for those too thin to have an outline."""
+    top = float(rectangles["high"].max()) if len(rectangles) else 0.0
+    thin = (rectangles["high"] - rectangles["low"]) < OUTLINED_SHARE * top
+    return [
+        _paths(str(category), rows, divisor, outlined=not is_thin)
+        for (category, is_thin), rows in rectangles.groupby([rectangles["category"], thin], sort=False)
+    ]
+
+
+def _paths(category: str, rows: pd.DataFrame, divisor: float, *, outlined: bool) -> dict[str, Any]:
+    first, last = rows["first"].to_numpy(float), rows["last"].to_numpy(float) + 1
+    low, high = rows["low"].to_numpy(float) / divisor, rows["high"].to_numpy(float) / divisor
+    gap = np.full(len(rows), np.nan)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": category,
+        "xaxis": "x",
+        "yaxis": "y2",
+        "x": figures.packed(np.column_stack([first, last, last, first, first, gap]).ravel()),
+        "y": figures.packed(np.column_stack([low, low, high, high, low, gap]).ravel()),
+        "fill": "toself",
+        "fillcolor": figures.fill(category)["color"],
+        "line": {"width": 0.6 if outlined else 0, "color": "rgba(0,0,0,0.45)", "simplify": False},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
 def reading(block: StackedArea, drawn: pd.DataFrame) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from dash import Input, Output, State, dcc, html, no_update
 
-from hlotrace.analyses.fusions import Members, joined_sources, members
+from hlotrace.analyses.fusions import Members, joined_sources, members, without_passing
 from hlotrace.analyses.modules import records
 from hlotrace.app import blocks, figures
 from hlotrace.app.chosen import choose, source_of
@@ -20,10 +21,14 @@ from hlotrace.views.common import title, with_source
 
 if TYPE_CHECKING:
     import dash
+    import pandas as pd
     from dash.development.base_component import Component
 
     from hlotrace.app.data import Bundles, Module
     from hlotrace.app.state import State as AppState
+
+FIRST = ("fusion", "category", "cycles_total", "internal_bytes", "launches_saved", "operand_bytes", "output_bytes")
+"""The columns that stand first in the grid: it is narrow, and figures are compared before names are read."""
 
 MOST_DRAWN = 250
 """A graph of more members is laid out too slowly and read by nobody."""
@@ -38,6 +43,7 @@ def page(module: Module) -> Component:
         return html.Div([head, blocks.note(missing)], className="page")
     areas = [(name, name) for name in view.areas_of(groups)]
     grid = view.fusions_grid(groups, 0)
+    columns = sorted(grid.columns, key=lambda column: FIRST.index(column.name) if column.name in FIRST else len(FIRST))
     left = html.Div(
         [
             html.Div(
@@ -55,7 +61,7 @@ def page(module: Module) -> Component:
                 data_grid(
                     "fusions-grid",
                     grid.frame,
-                    grid.columns,
+                    columns,
                     row_ids(grid.frame, "fusion"),
                     file="fusions.csv",
                     title="Fusions",
@@ -120,8 +126,8 @@ def detail_head(fusion: dict[str, Any], reason: str) -> list[Component]:
 def detail(module: Module, fusion: dict[str, Any]) -> list[Component]:
     """One fusion: figures, its graph, its members, its source lines."""
     name = fusion["fusion"]
-    inside = members(module.final, fusion, module.row["final_stage"])
-    parts: list[Component] = [blocks.headline(view.fusion_figures(fusion)), members_graph(name, inside)]
+    inside, passed = without_passing(members(rows_of_fusion(module, fusion), fusion, module.row["final_stage"]))
+    parts: list[Component] = [blocks.headline(view.fusion_figures(fusion)), members_graph(name, inside, passed)]
     if inside.frame is not None:
         grid = view.members_grid(with_source(inside.frame))
         ids = row_ids(grid.frame, "instruction")
@@ -134,7 +140,17 @@ def detail(module: Module, fusion: dict[str, Any]) -> list[Component]:
     return parts
 
 
-def members_graph(name: str, inside: Members) -> Component:
+def rows_of_fusion(module: Module, fusion: dict[str, Any]) -> pd.DataFrame:
+    """The instructions of a fusion's computation, and the fusion itself."""
+    lookup = module.lookup
+    rows = [
+        lookup.groups("computation").rows(fusion["computation"]),
+        lookup.groups("instruction").rows(fusion["fusion"]),
+    ]
+    return module.final.iloc[np.unique(np.concatenate(rows))]
+
+
+def members_graph(name: str, inside: Members, passed: int) -> Component:
     """The members as a graph, or why there is none."""
     if len(inside.nodes) > MOST_DRAWN:
         return blocks.note(Note(f"{len(inside.nodes):,} members are too many to draw; the table has them all.", "info"))
@@ -151,6 +167,7 @@ def members_graph(name: str, inside: Members) -> Component:
                 title="written and read within the fusion: never touches memory",
             ),
             html.Span("through memory", className="edge-key memory", title="read from or written to memory"),
+            html.Span(view.passed_words(passed) if passed else ""),
         ],
         className="graph-legend",
     )

@@ -42,14 +42,12 @@ def page(module: Module) -> Component:
         className="chart",
         style={"height": "100%"},
     )
-    readout = html.Div(
-        [html.Span(id="memory-readout"), html.Span(id="memory-legend", className="legend")], className="readout"
-    )
+    legend = html.Div(id="memory-legend", className="legend")
     return html.Div(
         [
             html.Div([head, html.Div(id="memory-figures", className="figures-row")], className="top"),
-            html.Div([switch("space", choices, str(min(spaces)), "Memory space"), readout], className="bar-line"),
-            html.Div(chart, className="memory-chart"),
+            html.Div([switch("space", choices, str(min(spaces)), "Memory space"), legend], className="bar-line apart"),
+            html.Div([html.Div(id="memory-readout", className="readout"), chart], className="memory-chart"),
             html.Div(id="memory-alive", className="fill"),
             dcc.Store(id="memory-positions"),
             dcc.Store(id="memory-marked"),

@@ -42,8 +42,13 @@ window.hlotrace = (function () {
     function go(patch, replace) {
         const to = address(patched(patch));
         if (to.path + to.search === window.location.pathname + window.location.search) return;
+        settle(to, replace);
+    }
+
+    /** Put an address in place and tell dcc.Location all of it, so that it finds nothing to change itself. */
+    function settle(to, replace) {
         window.history[replace ? "replaceState" : "pushState"](null, "", to.path + to.search);
-        dash_clientside.set_props("url", { pathname: to.path, search: to.search });
+        dash_clientside.set_props("url", { pathname: to.path, search: to.search, href: window.location.href });
     }
 
     function setChosen(value) {
@@ -219,5 +224,5 @@ window.hlotrace = (function () {
     document.addEventListener("keydown", onKey);
     document.addEventListener("pointerover", onPointerOver);
 
-    return { current, address, patched, go, copy, say, setChosen, isChosen, chosen: () => chosen, PARAMETERS };
+    return { current, address, patched, go, settle, copy, say, setChosen, isChosen, chosen: () => chosen, PARAMETERS };
 })();

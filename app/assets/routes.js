@@ -14,7 +14,7 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
             if (state.module === null && catalogue[state.bundle]) state.module = catalogue[state.bundle][0];
             const address = window.hlotrace.address(state);
             if (address.path + address.search !== window.location.pathname + window.location.search) {
-                window.history.replaceState(null, "", address.path + address.search);
+                window.hlotrace.settle(address, true);
             }
             markNavigation(state);
             markSwitches(state);

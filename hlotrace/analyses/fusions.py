@@ -81,8 +81,8 @@ MEMBER_COLUMNS = (
 def members(instructions: pd.DataFrame, fusion: dict[str, Any], stage: str | None) -> Members:
     """The inside of one fusion, in the order of the file.
 
-    Scalar constants are left out, and edges run through bitcasts, tuples and their elements. Inputs carry the
-    names of the fusion's operands.
+    Scalar constants and inputs that no member reads are left out, and edges run through bitcasts, tuples and their
+    elements. Inputs carry the names of the fusion's operands.
     """
     final = instructions[instructions["stage"] == stage]
     inside = final[final["computation"] == fusion["computation"]]
@@ -101,20 +101,39 @@ def members(instructions: pd.DataFrame, fusion: dict[str, Any], stage: str | Non
     return result
 
 
+def without_passing(inside: Members) -> tuple[Members, int]:
+    """The same without what goes from an input straight to an output, and how many values do.
+
+    Fusions around an asynchronous collective hand its state on; a graph of them would be mostly that.
+    """
+    kinds = {name: kind for name, (_, kind) in inside.nodes.items()}
+    passing = {end for start, end, *_ in inside.edges if kinds[start] == "input" and kinds[end] == "output"}
+    edges = [edge for edge in inside.edges if edge[1] not in passing]
+    used = {name for start, end, *_ in edges for name in (start, end)}
+    nodes = {name: node for name, node in inside.nodes.items() if node[1] == "member" or name in used}
+    return (Members(nodes, edges, inside.frame), len(passing)) if nodes else (inside, 0)
+
+
 def _connect(result: Members, rows: dict[str, dict[str, Any]]) -> None:
     for name, (row, kind) in list(result.nodes.items()):
-        if kind == "input":
-            continue
-        for source in _through(row, rows):
-            if source in result.nodes:
-                value, source_kind = result.nodes[source]
-                result.edges.append((source, name, value["bytes"], source_kind == "input"))
+        if kind == "member":
+            for source in _through(row, rows):
+                _edge(result, source, name, result.nodes.get(source, ({}, ""))[1] == "input")
     for root in (row for row in rows.values() if row["is_root"]):
         sources = [root["instruction"]] if root["instruction"] in result.nodes else list(_through(root, rows))
-        for number, source in enumerate(source for source in sources if source in result.nodes):
-            output = f"output {number}"
-            result.nodes[output] = ({**rows[source], "instruction": output}, "output")
-            result.edges.append((source, output, rows[source]["bytes"], True))
+        for number, source in enumerate(sources):
+            # An input that leaves as it came is no work of the fusion.
+            if result.nodes.get(source, ({}, ""))[1] == "member":
+                output = f"output {number}" if len(sources) > 1 else "output"
+                result.nodes[output] = ({**rows[source], "instruction": output}, "output")
+                _edge(result, source, output, True)
+    used = {edge[0] for edge in result.edges}
+    result.nodes = {name: node for name, node in result.nodes.items() if node[1] != "input" or name in used}
+
+
+def _edge(result: Members, source: str, target: str, through_memory: bool) -> None:
+    if source in result.nodes:
+        result.edges.append((source, target, result.nodes[source][0]["bytes"], through_memory))
 
 
 def _through(row: dict[str, Any], rows: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from hlotrace.analyses.modules import records
 from hlotrace.errors import unknown_name
 from hlotrace.units import format_bytes
 from hlotrace.views.blocks import Block, Figure, Figures, Graph, Grid, Heading, Note, ShownColumn, Treemap
-from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
+from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, telling, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
         ShownColumn("kind", "kind"),
         ShownColumn("category", "category"),
         ShownColumn("members", "members", emphasis="code"),
-        *(column for column in figures if frame[column.name].notna().any()),
+        *telling(frame, figures),
         ShownColumn("sources", "source", emphasis="path"),
     )
     note = "Bytes and launches saved are of one execution, cycles of one run of the module."
@@ -149,15 +149,22 @@ def _one(tables: Tables, row: dict[str, Any], groups: pd.DataFrame, name: str) -
         raise unknown_name("fusion", name, groups["fusion"].tolist(), place="--fusion")
     fusion = records(found)[0]
     instructions = rows_of(tables, "instructions", str(row["module"]), analysis.MEMBER_COLUMNS)
-    inside = analysis.members(instructions, fusion, row["final_stage"])
+    inside, passed = analysis.without_passing(analysis.members(instructions, fusion, row["final_stage"]))
     blocks: list[Block] = [Heading(f"{name}: {fusion['category']}"), fusion_figures(fusion)]
     if len(inside.nodes) <= MOST_NODES:
         blocks.append(members_graph(name, inside))
     else:
         blocks.append(Note(f"{len(inside.nodes)} members are too many for a graph; the table has them all."))
+    if passed:
+        blocks.append(Note(passed_words(passed)))
     if inside.frame is not None:
         blocks.append(members_grid(with_source(inside.frame)))
     return blocks
+
+
+def passed_words(count: int) -> str:
+    """What is left out of a fusion's graph."""
+    return f"{count:,} {'input goes to an output' if count == 1 else 'inputs go to outputs'} untouched, not drawn."
 
 
 def fusion_figures(fusion: dict[str, Any]) -> Figures:
