@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def read_assignment(proto: Message, rows: ModuleRows) -> BufferAssignment:
     """The allocations and values of a BufferAssignmentProto; `rows` are those of the module it belongs to.
 
-    The proto does not mark the heap that the compiler shares out beforehand: an allocation that is neither parameter,
-    result, constant nor thread-local is that heap when several values stand in it at different places.
+    XLA calls an allocation that is neither parameter, result, constant nor thread-local a preallocated temporary.
     """
     values = {held.integer(1): held.message(3) for held in proto.messages(1)}
     allocations = list(proto.messages(3))
@@ -38,7 +37,7 @@ def read_assignment(proto: Message, rows: ModuleRows) -> BufferAssignment:
         index=_integers(allocations, 1),
         size=_integers(allocations, 2),
         color=_integers(allocations, 8),
-        category=np.array([_category(*pair) for pair in zip(allocations, assigned, strict=True)], np.int32),
+        category=np.array([_category(item) for item in allocations], np.int32),
         parameter_number=np.array([item.integer(6) if item.integer(5) else -1 for item in allocations], np.int64),
         parameter_index=tuple(_index(item.integers(10)) if item.integer(5) else "" for item in allocations),
         value_start=np.cumsum([0, *map(len, assigned)], dtype=np.int64),
@@ -56,13 +55,13 @@ def _integers(items: list[Message], number: int) -> np.ndarray:
     return np.array([item.integer(number) for item in items], np.int64)
 
 
-def _category(allocation: Message, assigned: list[Message]) -> int:
+def _category(allocation: Message) -> int:
     return categorize(
         parameter=bool(allocation.integer(5)),
         output=bool(allocation.integer(7)),
         thread_local=bool(allocation.integer(3)),
         constant=bool(allocation.integer(12)),
-        preallocated=len({value.integer(2) for value in assigned}) > 1,
+        preallocated=True,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hlotrace.hlo.assignment import BufferAssignment, categorize
+from hlotrace.hlo.shape_text import strip_comments
 
 _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(.*?):?(?=\n)", re.MULTILINE)
 _PARAMETER = re.compile(r", parameter (\d+), shape \|.*?\| at ShapeIndex (\{[\d,]*\})")
@@ -52,7 +53,7 @@ def read_buffer_assignment(text: str) -> BufferAssignment:
         shape_index=pa.array([match[3] or "{}" for match in values], pa.string()),
         offset=_integers([match[6] for match in values]),
         value_size=_integers([match[5] for match in values]),
-        shape=pa.array([match[7] for match in values], pa.string()),
+        shape=pa.array([strip_comments(match[7]) for match in values], pa.string()),
         problems=tuple(_problems(body)),
     )
 
