@@ -25,11 +25,11 @@ def test_fusions_are_ordered_by_cost_with_unknown_ones_last(synthetic):
 def test_the_graph_names_its_inputs_after_the_operands_and_sees_through_bitcasts(synthetic):
     found = inside(synthetic, synthetic.layer_rows()["instructions"])
     kinds = {name: kind for name, (_, kind) in found.nodes.items()}
-    assert kinds == {"param_0": "input", "dot.1": "member", "add.1": "member", "output 0": "output"}
+    assert kinds == {"param_0": "input", "dot.1": "member", "add.1": "member", "output": "output"}
     assert found.nodes["param_0"][0]["operand"] == "x"
     size = 4 * synthetic.MIB
     assert sorted(found.edges) == [
-        ("add.1", "output 0", size, True),
+        ("add.1", "output", size, True),
         ("dot.1", "add.1", size, False),
         ("param_0", "add.1", size, True),
         ("param_0", "dot.1", size, True),

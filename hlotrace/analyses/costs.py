@@ -76,11 +76,16 @@ def top_launches(launched: pd.DataFrame, by: Ranking | None = None) -> pd.DataFr
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many launches of one run have an estimate, and the opcodes of those that have none, most first."""
+    """How many launches of one run have an estimate, and the opcodes of those that have none, most first.
+
+    `flops_share` and `bytes_share` are the parts of all FLOPs and HBM bytes that stand behind an estimate.
+    """
 
     estimated: int
     total: int
     without: tuple[tuple[str, int], ...]
+    flops_share: float
+    bytes_share: float
 
     @property
     def share(self) -> float:
@@ -95,8 +100,17 @@ def coverage(launched: pd.DataFrame) -> Coverage:
     has = working["estimated_cycles"].notna()
     missing = count[~has].groupby(working["opcode"]).sum().sort_values(ascending=False)
     return Coverage(
-        int(count[has].sum()), int(count.sum()), tuple((str(opcode), int(n)) for opcode, n in missing.items())
+        int(count[has].sum()),
+        int(count.sum()),
+        tuple((str(opcode), int(n)) for opcode, n in missing.items()),
+        _part(working["flops_total"], has),
+        _part(working["hbm_bytes_total"], has),
     )
+
+
+def _part(amounts: pd.Series, has: pd.Series) -> float:
+    total = float(amounts.sum())
+    return float(amounts[has].sum()) / total if total else 1.0
 
 
 def chip_of(module: dict[str, Any]) -> Chip | None:

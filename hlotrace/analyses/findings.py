@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.analyses.costs import Coverage, coverage, ranking, top_launches
+from hlotrace.analyses.costs import Coverage, coverage, ranking
 from hlotrace.units import format_bytes, format_count, format_percent, is_missing
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ LONGEST_NAME = 40
 PADDED = 0.05
 UNESTIMATED = 0.05
 
+TEMPORARY = ("temp", "preallocated")
+"""A TPU's compiler puts its temporaries into one preallocated block."""
+VALUE_KIND = ("shape", "source_file", "source_line")
+LAUNCH_KIND = ("opcode", "category", "shape", "source_file", "source_line", "flops")
+"""What rows have in common that stand for one thing, in each layer of a model."""
+RANKED_BY = {"cycles_total": "estimated cycles", "flops_total": "FLOPs", "hbm_bytes_total": "HBM bytes"}
 MOVES = ("copy", "transpose", "copy-start", "reshape")
 
 
@@ -62,14 +68,15 @@ def _memory(alive: pd.DataFrame | None) -> Iterator[Finding]:
     total = int(alive["counted_bytes"].sum())
     if not total:
         return
-    temporary = alive[(alive["category"] == "temp") & (alive["counted_bytes"] > 0)]
-    if len(temporary) and int(temporary["counted_bytes"].iloc[0]) >= LARGE * total:
-        row = temporary.iloc[0]
-        share = int(row["counted_bytes"]) / total
+    temporary = alive[alive["category"].isin(TEMPORARY) & (alive["counted_bytes"] > 0)]
+    kind = _largest_kind(temporary, "counted_bytes", VALUE_KIND)
+    if kind is not None and kind.amount >= LARGE * total:
+        what = kind.words("The temporary {} holds", "{} temporaries like {} hold", "value")
+        shape = str(kind.first["shape"]).partition("{")[0]
         yield Finding(
-            f"The largest temporary at the peak, {_named(row['value'])}, is {format_percent(share)} of what is alive: "
-            f"{format_bytes(int(row['bytes']))}{_from(row)}.",
-            share,
+            f"{what} {format_bytes(kind.amount)} at the peak, {format_percent(kind.amount / total)} of what is alive "
+            f"({shape}{_from(kind.first)}).",
+            kind.amount / total,
             "memory",
         )
     padding = int(alive.loc[alive["counted_bytes"] > 0, "padding_bytes"].sum())
@@ -85,39 +92,68 @@ def _ops(launched: pd.DataFrame) -> Iterator[Finding]:
     if launched.empty:
         return
     by = ranking(launched)
-    top = top_launches(launched, by).iloc[0]
-    share = top["share"]
-    if share == share and share >= LARGE:
-        words = {"cycles_total": "estimated cycles", "flops_total": "FLOPs", "hbm_bytes_total": "HBM bytes"}[by]
+    total = float(launched[by].sum())
+    kind = _largest_kind(launched, by, LAUNCH_KIND)
+    if kind is not None and total and kind.amount >= LARGE * total:
+        what = kind.words("{} has", "{} launches like {} have", "instruction")
         yield Finding(
-            f"{_named(top['instruction'])} has {format_percent(share)} of the {words} ({top['category']}){_from(top)}.",
-            float(share),
+            f"{what} {format_percent(kind.amount / total)} of the {RANKED_BY[by]} "
+            f"({kind.first['category']}{_from(kind.first)}).",
+            kind.amount / total,
             "ops",
         )
-    reach = coverage(launched)
-    if reach.estimated and 1 - reach.share >= UNESTIMATED:
-        yield _unestimated(reach)
-    moved = launched[launched["opcode"].isin(MOVES) & launched["hbm_bytes_total"].notna()]
-    everything = launched["hbm_bytes_total"].sum()
-    if everything and moved["hbm_bytes_total"].sum() >= LARGE * everything:
-        part = float(moved["hbm_bytes_total"].sum() / everything)
-        yield Finding(
-            f"{format_count(int(moved['execution_count'].sum()))} copies and transposes make "
-            f"{format_percent(part)} of the HBM traffic ({format_bytes(float(moved['hbm_bytes_total'].sum()))}).",
-            part,
-            "ops",
-        )
+    yield from _unestimated(coverage(launched))
+    yield from _moves(launched)
 
 
-def _unestimated(reach: Coverage) -> Finding:
+def _unestimated(reach: Coverage) -> Iterator[Finding]:
+    if not reach.estimated or 1 - reach.share < UNESTIMATED:
+        return
     opcodes = ", ".join(f"{opcode} x{count}" for opcode, count in reach.without[:3])
     missing = reach.total - reach.estimated
-    return Finding(
+    yield Finding(
         f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate and are not in the time "
-        f"({opcodes}).",
-        1 - reach.share,
+        f"({opcodes}): {format_percent(1 - reach.bytes_share)} of the HBM bytes.",
+        max(1 - reach.flops_share, 1 - reach.bytes_share),
         "ops",
     )
+
+
+def _moves(launched: pd.DataFrame) -> Iterator[Finding]:
+    moved = launched[launched["opcode"].isin(MOVES) & launched["hbm_bytes_total"].notna()]
+    amount, everything = float(moved["hbm_bytes_total"].sum()), float(launched["hbm_bytes_total"].sum())
+    if everything and amount >= LARGE * everything:
+        yield Finding(
+            f"{format_count(int(moved['execution_count'].sum()))} copies and transposes make "
+            f"{format_percent(amount / everything)} of the HBM traffic ({format_bytes(amount)}).",
+            amount / everything,
+            "ops",
+        )
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Rows alike, as the layers of a model make them: the largest of them, how many, and their amount together."""
+
+    first: pd.Series
+    count: int
+    amount: float
+
+    def words(self, one: str, several: str, name: str) -> str:
+        """The beginning of a sentence about them."""
+        first = _named(self.first[name])
+        return one.format(first) if self.count == 1 else several.format(f"{self.count:,}", first)
+
+
+def _largest_kind(frame: pd.DataFrame, amount: str, alike: Sequence[str]) -> _Kind | None:
+    """The rows alike that have most of `amount` together; None where nothing has any."""
+    known = frame[frame[amount].fillna(0) > 0]
+    if known.empty:
+        return None
+    kinds = known.groupby(list(alike), dropna=False, sort=False).ngroup().to_numpy()
+    sums = known[amount].astype("float64").groupby(kinds).sum()
+    members = known[kinds == sums.idxmax()].sort_values(amount, ascending=False, kind="stable")
+    return _Kind(members.iloc[0], len(members), float(sums.max()))
 
 
 def _from(row: pd.Series) -> str:

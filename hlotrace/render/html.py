@@ -92,8 +92,9 @@ def _asset(name: str) -> str:
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
-    shown = {"figure": figure, "value": format_value(figure.value, figure.unit), "share": None, "part": 0.0}
     known = isinstance(figure.value, int | float) and not is_missing(figure.value)
+    value = format_value(figure.value, figure.unit)
+    shown = {"figure": figure, "value": value, "known": known, "share": None, "part": 0.0}
     if known and figure.capacity:
         share = float(figure.value or 0) / figure.capacity
         shown |= {
@@ -126,7 +127,7 @@ def _cells(column: Column) -> Iterator[Markup]:
             yield Markup(f'<td class="n{" b" if column.parts else ""}"{sort}>{Markup.escape(text)}{bar}</td>')
         elif column.shown.emphasis == "path":
             yield Markup('<td class="p"><span title="{0}"><bdi>{0}</bdi></span></td>').format(text)
-        elif column.shown.emphasis == "code":
+        elif column.shown.emphasis == "code" and ", " not in text:
             yield Markup('<td class="c"><span title="{0}">{0}</span></td>').format(text)
         elif len(text) > LONG_TEXT:
             yield Markup('<td class="t"><span title="{0}">{0}</span></td>').format(text)

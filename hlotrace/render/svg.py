@@ -35,11 +35,12 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def picture(height: float, label: str, content: Iterable[str], width: float = WIDTH) -> str:
-    """The whole picture, with a name for screen readers."""
+def picture(height: float, label: str, content: Iterable[str], width: float = WIDTH, *, is_fixed: bool = False) -> str:
+    """The whole picture, with a name for screen readers; a fixed one scrolls where it does not fit."""
     body = "".join(content)
     box = f"0 0 {number(width)} {number(height)}"
-    return element("svg", body, viewBox=box, role="img", aria_label=label, style=f"max-width:{number(width)}px")
+    style = f"{'width' if is_fixed else 'max-width'}:{number(width)}px"
+    return element("svg", body, viewBox=box, role="img", aria_label=label, style=style)
 
 
 def paint(name: str, origin: Origin) -> dict[str, str | float]:
@@ -139,7 +140,7 @@ def stacked_area(block: StackedArea) -> str:
     top = max(highest, block.capacity or 0.0) * 1.04 if in_sight else highest * 1.06
     columns = _columns(totals, _index(block, block.peak_x))
     plot = _Plot(len(columns), top)
-    parts = [*_axis(block, plot, columns), *_layers(block, plot, columns)]
+    parts = [*_axis(block, plot), *_layers(block, plot, columns)]
     if in_sight and block.capacity is not None:
         y = plot.y(block.capacity)
         parts.append(element("line", x1=LEFT, x2=WIDTH, y1=y, y2=y, class_="capacity"))
@@ -184,7 +185,7 @@ def _columns(totals: Sequence[float], marked: int | None) -> list[int]:
     return [marked if marked in stretch else max(stretch, key=totals.__getitem__) for stretch in stretches]  # type: ignore[misc]
 
 
-def _axis(block: StackedArea, plot: _Plot, columns: list[int]) -> list[str]:
+def _axis(block: StackedArea, plot: _Plot) -> list[str]:
     marks = ticks(plot.top, block.unit)
     scale = column_scale([plot.top], block.unit)
     parts = []
@@ -194,8 +195,8 @@ def _axis(block: StackedArea, plot: _Plot, columns: list[int]) -> list[str]:
         label = f"{value / scale.divisor:,.10g} {scale.suffix}" if value else "0"
         parts.append(text(LEFT - 8, y + 4, label, "end", "value"))
     below = TOP + PLOT_HEIGHT + 18
-    parts.append(text(LEFT, below, str(block.x[columns[0]]), class_="value"))
-    parts.append(text(WIDTH, below, f"{block.x[columns[-1]]} {block.x_label}", "end", "value"))
+    parts.append(text(LEFT, below, str(block.x[0]), class_="value"))
+    parts.append(text(WIDTH, below, f"{block.x[-1]} {block.x_label}", "end", "value"))
     return parts
 
 

@@ -24,7 +24,7 @@ def graph(block: Graph) -> str:
     )  # fmt: skip
     shifted = element("g", inside, transform=f"translate({number(MARGIN)},{number(MARGIN)})")
     width, height = placed.width + 2 * MARGIN + 40, placed.height + 2 * MARGIN
-    return picture(height, block.title, [element("defs", marker), shifted], width)
+    return picture(height, block.title, [element("defs", marker), shifted], width, is_fixed=True)
 
 
 def _edge(edge: PlacedEdge) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import chosen_module
 from hlotrace.load import to_frame
-from hlotrace.views.blocks import Block, Heading, Note
+from hlotrace.views.blocks import Block, Heading, Note, ShownColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +67,12 @@ def problems_tail(tables: Tables) -> list[Block]:
 def cut(frame: pd.DataFrame, top: int | None) -> pd.DataFrame:
     """The first `top` rows; all of them for 0."""
     return frame.head(top) if top else frame
+
+
+def telling(frame: pd.DataFrame, columns: Sequence[ShownColumn]) -> tuple[ShownColumn, ...]:
+    """The columns that say something here: not those that are all unknown, nor runs where everything runs once."""
+    known = (column for column in columns if frame[column.name].notna().any())
+    return tuple(c for c in known if c.name != "execution_count" or (frame[c.name].fillna(0) != 1).any())
 
 
 def with_source(frame: pd.DataFrame) -> pd.DataFrame:

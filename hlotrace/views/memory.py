@@ -108,20 +108,24 @@ def totals(
 ) -> Figures:
     """What is needed in all (for the main memory), allocated in a space, and alive at a position."""
     items = list(main_figures(row)) if space == 0 else []
-    if buffers is not None:
-        allocations = buffers[buffers["memory_space"] == space].drop_duplicates("allocation")
-        allocations = allocations[allocations["category"] != "thread_local"]
-        items.append(Figure(f"allocated in {name}", int(allocations["allocation_bytes"].sum()), "bytes"))
+    if buffers is not None and (space != 0 or row["hbm_needed_bytes"] is not None):
+        items.append(Figure(f"allocated in {name}", _allocated(row, space, buffers), "bytes"))
     if where is not None:
         at = f"at {where.instruction or '?'} (position {where.index})"
         items.append(Figure(f"alive in {name}", where.live_bytes, "bytes", detail=at))
     return Figures(tuple(items))
 
 
+def _allocated(row: dict[str, Any], space: int, buffers: pd.DataFrame) -> int:
+    if space == 0 and row["hbm_total_bytes"] is not None:
+        return int(row["hbm_total_bytes"])
+    allocations = buffers[(buffers["memory_space"] == space) & (buffers["category"] != "thread_local")]
+    return int(allocations.drop_duplicates("allocation")["allocation_bytes"].sum())
+
+
 def main_figures(row: dict[str, Any]) -> list[Figure]:
     """Memory needed and its parts, those that are known."""
-    needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
-    figures = [Figure("memory needed", needed, "bytes", detail=fits(needed, capacity), capacity=capacity)]
+    figures = [needed_figure(row, "memory")]
     parts = (
         ("arguments", "argument_bytes"),
         ("outputs", "output_bytes"),
@@ -141,6 +145,16 @@ def _temporaries(row: dict[str, Any]) -> str:
         return "as the compiler says"
     difference = f"{format_bytes(abs(ours - theirs))} {'less' if theirs < ours else 'more'}"
     return f"the compiler says {format_bytes(theirs)}, {difference}"
+
+
+def needed_figure(row: dict[str, Any], name: str) -> Figure:
+    """What a module needs of the main memory, and whether that fits; without its code where that is not known."""
+    needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
+    if needed is None and row["hbm_total_bytes"] is not None:
+        total = row["hbm_total_bytes"]
+        words = "; ".join(filter(None, (fits(total, capacity), "the code, of unknown size, not counted")))
+        return Figure(f"{name} allocated", total, "bytes", detail=words, capacity=capacity)
+    return Figure(f"{name} needed", needed, "bytes", detail=fits(needed, capacity), capacity=capacity)
 
 
 def fits(needed: int | None, capacity: int | None) -> str:
@@ -190,31 +204,42 @@ def categories_grid(where: analysis.Position, moment: str) -> Grid:
 
 def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
     """What is alive at a position, largest first, with source lines."""
-    frame = with_source(alive).assign(
+    frame = _named_sources(alive).assign(
         live=alive["live_from"].astype("string") + "–" + alive["live_to"].astype("string")
     )
     columns = (
         ShownColumn("value", "value", emphasis="code"),
         ShownColumn("category", "category"),
         ShownColumn("bytes", "size", "bytes", emphasis="bar"),
-        ShownColumn("padding_bytes", "padding", "bytes"),
+        *_padding(cut(frame, top)),
         ShownColumn("shape", "shape", emphasis="code"),
         ShownColumn("live", "live"),
         ShownColumn("source", "source", emphasis="path"),
     )
-    shared = int((frame["counted_bytes"] == 0).sum())
+    shared = int((alive["counted_bytes"] == 0).sum())
     note = f"{shared} of them share their place with a larger one and add nothing." if shared else ""
     return Grid(f"Alive {moment}", cut(frame, top), columns, len(frame), note, "buffer")
 
 
+def _named_sources(buffers: pd.DataFrame) -> pd.DataFrame:
+    """With `source`; arguments have no line in a program, so theirs is the name that the framework gave them."""
+    frame = with_source(buffers)
+    return frame.assign(source=frame["source"].fillna(frame["op_name"]))
+
+
+def _padding(frame: pd.DataFrame) -> list[ShownColumn]:
+    """The column of padding, where any is to be seen."""
+    return [ShownColumn("padding_bytes", "padding", "bytes")] if (frame["padding_bytes"].fillna(0) > 0).any() else []
+
+
 def allocations_grid(buffers: pd.DataFrame, space: int, top: int) -> Grid:
     """The largest values of a memory space, where there is no timeline."""
-    frame = with_source(buffers[buffers["memory_space"] == space].sort_values("bytes", ascending=False))
+    frame = _named_sources(buffers[buffers["memory_space"] == space].sort_values("bytes", ascending=False))
     columns = (
         ShownColumn("value", "value", emphasis="code"),
         ShownColumn("category", "category"),
         ShownColumn("bytes", "size", "bytes", emphasis="bar"),
-        ShownColumn("padding_bytes", "padding", "bytes"),
+        *_padding(cut(frame, top)),
         ShownColumn("shape", "shape", emphasis="code"),
         ShownColumn("source", "source", emphasis="path"),
     )

@@ -30,7 +30,10 @@ COLUMNS = (
     ShownColumn("hbm_needed_bytes", "memory needed", "bytes"),
     ShownColumn("estimated_cycles", "estimated cycles", "cycles"),
     ShownColumn("compile_ns", "compile time", "ns", "measured"),
+    ShownColumn("error", "error"),
 )
+ALWAYS = ("module", "instruction_count", "launches")
+"""Columns that stand even where nothing is known of them."""
 
 
 def build(tables: Tables, *, top: int) -> list[Block]:
@@ -46,9 +49,7 @@ def build(tables: Tables, *, top: int) -> list[Block]:
             Note("There is no module in it.", "missing", "hlotrace capture MODEL.py"),
             *problems_tail(tables),
         ]
-    columns: tuple[ShownColumn, ...] = COLUMNS
-    if frame["error"].notna().any():
-        columns = (*COLUMNS, ShownColumn("error", "error"))
+    columns = tuple(column for column in COLUMNS if column.name in ALWAYS or frame[column.name].notna().any())
     blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), selects="module"))
     blocks += _folded(tables, [row for row in ordered if row not in shown])
     blocks += _other_compilations(tables)

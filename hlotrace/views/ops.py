@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import costs, op_counts
 from hlotrace.views.blocks import Bars, Block, Figure, Figures, Grid, Note, ShownColumn
-from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
+from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, telling, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def launches_grid(launched: pd.DataFrame, top: int) -> Grid:
     columns = (
         ShownColumn("instruction", "op", emphasis="code"),
         ShownColumn("category", "category"),
-        *(column for column in figures if frame[column.name].notna().any()),
+        *telling(frame, figures),
         ShownColumn("source", "source", emphasis="path"),
     )
     title = f"Largest ops, by {RANKING_WORDS[by]}"

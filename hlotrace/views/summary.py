@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import alive, costs
 from hlotrace.analyses.findings import findings
-from hlotrace.units import format_bytes, format_count, format_ns, format_percent
+from hlotrace.units import format_bytes, format_count, format_ns
 from hlotrace.views import memory, ops
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
 from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of
@@ -38,7 +38,7 @@ TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", d
 
 BUFFER_COLUMNS = (
     "memory_space", "memory_space_name", "allocation", "category", "value", "offset_bytes", "bytes", "padding_bytes",
-    "shape", "live_from", "live_to", "source_file", "source_line",
+    "shape", "live_from", "live_to", "op_name", "source_file", "source_line",
 )  # fmt: skip
 
 
@@ -156,9 +156,8 @@ def headline(subject: Subject) -> Figures:
 
 def _memory_figures(subject: Subject) -> list[Figure]:
     row, peak = subject.row, subject.peak
-    needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
     name = "HBM" if row["platform"] == "tpu" else "memory"
-    figures = [Figure(f"{name} needed", needed, "bytes", detail=memory.fits(needed, capacity), capacity=capacity)]
+    figures = [memory.needed_figure(row, name)]
     if peak is not None:
         detail = f"at {peak.instruction or '?'} (position {peak.index})"
         figures.append(Figure(f"{name} alive at the peak", peak.live_bytes, "bytes", detail=detail))
@@ -173,8 +172,11 @@ def _time_figures(subject: Subject) -> list[Figure]:
     if estimate is not None and chip is not None and chip.clock is not None:
         reach = costs.coverage(subject.launched)
         clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
-        detail = f"cycles at {clock}; {format_percent(reach.share)} of launches estimated"
+        parts = f"{reach.share:.0%} of launches, {reach.flops_share:.0%} of FLOPs"
+        detail = f"cycles at {clock}; estimated: {parts}"
         figures.append(Figure("time of one run", estimate, "ns", "compiler", detail))
+    elif row["estimated_cycles"]:
+        figures.append(Figure("cycles of one run", row["estimated_cycles"], "cycles"))
     if floor is not None:
         figures.append(Figure("roofline floor", floor.ns, "ns", "predicted", _floor_detail(floor)))
     return figures
@@ -195,12 +197,20 @@ def no_time(subject: Subject) -> list[Block]:
     row = subject.row
     if costs.estimated_ns(row, costs.chip_of(row)) is not None:
         return []
-    if row["platform"] != "tpu":
-        platform = (row["platform"] or "this platform").upper()
-        text = f"No time: the compiler for {platform} gives no cycles. The TPU's does, and needs no TPU:"
+    capture = f"hlotrace capture {_script(subject)} --target {row['target'] or 'v5e'}"
+    if row["platform"] not in ("tpu", None):
+        text = f"No time: the compiler for {row['platform'].upper()} gives no cycles. The TPU's does, and needs no TPU:"
         return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target v5e")]
+    if row["error"] is not None:
+        return []
+    if row["estimated_cycles"] is not None:
+        return [Note("No time: these files do not say which chip it was compiled for.", "missing", capture)]
+    if row["platform"] is None:
+        return [Note("No time: the program carries no cycles of a TPU's compiler.", "missing", capture)]
+    if subject.launched["estimated_cycles"].notna().any():
+        return [Note("No time: how often a loop runs is not known, so cycles do not add up.", "missing")]
     text = "No time: the compiler's cycles stand in after_codegen, which is not among the files."
-    return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target {row['target'] or 'v5e'}")]
+    return [Note(text, "missing", capture)]
 
 
 def _script(subject: Subject) -> str:
