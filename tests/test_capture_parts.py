@@ -185,6 +185,24 @@ def test_the_child_imports_the_standard_library_only() -> None:
     assert loaded <= {"hlotrace", "sitecustomize", "usercustomize"}
 
 
+def test_a_script_that_waits_for_a_value_is_told_that_none_will_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hlotrace.capture import patience
+
+    monkeypatch.setattr(patience, "_SECONDS", 0.0)
+    events: list[Event] = []
+    session = Session(CaptureSpec(staging=str(tmp_path)))
+    monkeypatch.setattr(session, "say", events.append)
+    record = session.start_program("jit_step", "v5e:2x2")
+    call = patience.Patience(session, record, lambda *args: ["zeros", *args])
+    for _ in range(1500):
+        record.calls += 1
+        assert call(1) == ["zeros", 1]
+    assert [event.stage for event in events] == ["note"]
+    assert "called 1000 times" in events[0].detail
+
+
 # -- seams
 
 

@@ -67,21 +67,17 @@ class Destination:
             shutil.rmtree(self.staging)
 
     def _check(self) -> None:
-        if not self.path.exists() and not self.path.is_symlink():
-            return
-        place = str(self.path)
-        if self.path.is_dir() and not any(self.path.iterdir()):
+        place, remedy = str(self.path), "Give another place with -o."
+        parent = next(parent for parent in self.path.parents if parent.exists())
+        if not parent.is_dir():
+            raise CaptureError(f"{parent} is no directory", place=place, remedy=remedy)
+        if not os.path.lexists(self.path) or (self.path.is_dir() and not any(self.path.iterdir())):
             return
         if not (self.path / bundle.MANIFEST_NAME).is_file():
-            raise CaptureError(
-                "what is there is no bundle, and is left alone", place=place, remedy="Give another place with -o."
-            )
+            raise CaptureError("what is there is no bundle, and is left alone", place=place, remedy=remedy)
         if not self.force:
-            raise CaptureError(
-                "there is a bundle already",
-                place=place,
-                remedy="Replace it with --force, or give another place with -o.",
-            )
+            remedy = "Replace it with --force, or give another place with -o."
+            raise CaptureError("there is a bundle already", place=place, remedy=remedy)
 
     def _beside(self, kind: str, *, hidden: bool = True) -> Path:
         dot = "." if hidden else ""

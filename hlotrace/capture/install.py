@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from hlotrace import bundle
 from hlotrace.capture.offline import OfflineWatch
 from hlotrace.capture.spec import Event
-from hlotrace.capture.topology import Topology
+from hlotrace.capture.topology import LOG, Topology
 from hlotrace.capture.watch import Watch
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _watch(session: Session) -> Watch:
         return Watch(session)
     start = time.perf_counter()
     session.say(Event("topology", target=target.target))
-    topology = Topology(target, session.staging / bundle.LOGS / "libtpu.log")
+    topology = Topology(target, session.staging / bundle.LOGS / LOG)
     session.say(Event("topology", target=target.target, seconds=time.perf_counter() - start))
     return OfflineWatch(session, topology)
 

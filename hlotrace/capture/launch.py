@@ -19,7 +19,7 @@ from hlotrace import bundle
 from hlotrace.capture.session import Session, compiler_environment
 from hlotrace.capture.shortage import devices_wanted
 from hlotrace.capture.spec import CaptureSpec, Event
-from hlotrace.capture.topology import prepare_environment
+from hlotrace.capture.topology import collect_logs, prepare_environment
 from hlotrace.errors import HlotraceError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def _told(session: Session, error: HlotraceError) -> int:
 def _close(session: Session) -> None:
     """Registered before the script's own `atexit` functions, so it runs after them."""
     session.write(now=True)
+    collect_logs(session.staging / bundle.LOGS)
 
 
 def when_jax_is_imported(then: Callable[[], None]) -> None:

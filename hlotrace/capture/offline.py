@@ -11,6 +11,7 @@ from hlotrace.bundle import Failure
 from hlotrace.capture import describe, placement, seams, standins
 from hlotrace.capture.calls import ProgramCall
 from hlotrace.capture.guess import output_shardings
+from hlotrace.capture.patience import Patience
 from hlotrace.capture.spec import Event
 from hlotrace.capture.tickets import Origin, Ticket, ticket_of
 from hlotrace.capture.watch import Watch
@@ -189,7 +190,7 @@ class OfflineWatch(Watch):
         executable._dispatch_in_layouts = [None] * len(executable._in_shardings)
         executable.shard_const_args = list
         zeros = _zeros(computation, executable.out_avals, executable._out_shardings)
-        executable._unsafe_call = ProgramCall(self.session, record, executable, zeros)
+        executable._unsafe_call = ProgramCall(self.session, record, executable, Patience(self.session, record, zeros))
 
 
 def _zeros(computation: Any, avals: list[Any], shardings: list[Any]) -> ZeroCall:

@@ -142,6 +142,18 @@ def on_traced(seams: Seams, heard: Callable[[Any, Any, tuple[Any, ...], dict[str
     seams.replace("jax._src.pjit", "_infer_params", wrap, "fun", "args", "kwargs")
 
 
+def around_tracing(seams: Seams, trace: Callable[..., Any]) -> None:
+    """`trace(original, function)` around the trace of a function that was not traced for such arguments before."""
+
+    def wrap(original: Any) -> Any:
+        def trace_for_jit(fun: Any, *args: Any, **kwargs: Any) -> Any:
+            return trace(functools.partial(original, fun, *args, **kwargs), fun)
+
+        return trace_for_jit
+
+    seams.replace("jax._src.pjit", "_trace_for_jit", wrap, optional=True)
+
+
 def around_lowering(seams: Seams, lower: Callable[..., Any]) -> None:
     """`lower(original, argument_types, **parameters)` in the place of a program's lowering; gives a MeshComputation."""
 

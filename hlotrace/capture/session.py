@@ -80,6 +80,7 @@ class Session:
         self._others: dict[tuple[str, str, str | None], _Tally] = {}
         self._lock = threading.RLock()
         self._pid = os.getpid()
+        self.compiled_at = 0.0
         self._unwritten = False
         self._written_at = 0.0
         self._write_cost = 0.0
@@ -107,6 +108,7 @@ class Session:
         """Keep what a compile gave, and write it down."""
         with self._lock:
             record.program = program
+            self.compiled_at = time.monotonic()
             self._unwritten = True
         self.write()
 

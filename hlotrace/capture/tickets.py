@@ -19,7 +19,7 @@ class Origin:
     Attributes:
         kind: `program`, `eager` (one primitive that JAX runs by itself) or `helper` (a library's own function).
         names: of the leaves of its arguments; results: of what it returns, null where JAX's own names are right.
-        lowering: whether its lowering has begun, once.
+        lowered: whether it was lowered before.
     """
 
     kind: str
@@ -29,7 +29,7 @@ class Origin:
     results: tuple[str, ...] | None = None
     static: dict[str, str] = field(default_factory=dict)
     trace_ns: int | None = None
-    lowering: bool = False
+    lowered: bool = False
 
 
 @dataclass

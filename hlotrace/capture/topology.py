@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from hlotrace.capture.spec import TargetSpec
 
+LOG = "libtpu.log"
+_LOGS = "libtpu"
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -26,7 +29,19 @@ _ENVIRONMENT = {
 def prepare_environment(logs: Path) -> None:
     """Set what a compile-only process needs, before JAX is imported."""
     os.environ.update(_ENVIRONMENT)
-    os.environ.setdefault("TPU_LOG_DIR", str(logs / "libtpu"))
+    os.environ.setdefault("TPU_LOG_DIR", str(logs / _LOGS))
+
+
+def collect_logs(logs: Path) -> None:
+    """Join libtpu's own log files to `libtpu.log`."""
+    folder = logs / _LOGS
+    if not folder.is_dir():
+        return
+    with (logs / LOG).open("ab") as log:
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and not path.is_symlink():
+                log.write(path.read_bytes())
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Topology:

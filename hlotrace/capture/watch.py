@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.capture import describe, failures, seams
+from hlotrace.capture import describe, failures, provenance, seams
 from hlotrace.capture.calls import ProgramCall
 from hlotrace.capture.origins import Origins
 from hlotrace.capture.spec import Event
@@ -26,6 +27,7 @@ class _Current(threading.local):
     ticket: Ticket | None = None
     record: Record | None = None
     backend_ns: int | None = None
+    tracing: bool = False
 
 
 class Watch:
@@ -54,6 +56,7 @@ class Watch:
     def _take_hold(self) -> None:
         seams.on_topology(self.seams, self._described)
         seams.on_jit(self.seams, self.origins.jitted)
+        seams.around_tracing(self.seams, self.trace)
         seams.on_traced(self.seams, self.origins.traced)
         seams.around_lowering(self.seams, self.lower)
         seams.around_compile(self.seams, self.compile)
@@ -65,7 +68,21 @@ class Watch:
         self.seams.restore()
         seams.forget_lowerings()
 
-    # -- lowering
+    # -- tracing and lowering
+
+    def trace(self, original: Callable[[], Any], function: Any) -> Any:
+        """Say that a user's function is being traced, those it calls left out."""
+        definition = None if self.current.tracing else provenance.of_function(function)
+        if definition is None:
+            return original()
+        name, start = definition.function, time.perf_counter()
+        self.current.tracing = True
+        self.session.say(Event("trace", name, self.session.target_name))
+        try:
+            return original()
+        finally:
+            self.current.tracing = False
+            self.session.say(Event("trace", name, self.session.target_name, time.perf_counter() - start))
 
     def lower(self, original: Callable[..., Any], args: Any, **parameters: Any) -> Any:
         """Lower as JAX does, and tie the result to where it came from."""
@@ -75,12 +92,16 @@ class Watch:
     def lowered(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
         """JAX's own lowering, measured."""
         ticket = Ticket(origin, tuple(args), parameters)
-        if origin.kind == "program" and not origin.lowering:
-            origin.lowering = True
-            self.session.say(Event("lower", f"jit_{parameters['name']}", self.session.target_name))
+        said = origin.kind == "program" and not origin.lowered
+        event = Event("lower", f"jit_{parameters['name']}", self.session.target_name)
+        if said:
+            origin.lowered = True
+            self.session.say(event)
         start = time.perf_counter_ns()
         computation = original(args, **parameters)
         ticket.lower_ns = time.perf_counter_ns() - start
+        if said:
+            self.session.say(replace(event, seconds=ticket.lower_ns / 1e9))
         attach(computation, ticket)
         return computation
 
