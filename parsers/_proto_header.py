@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from hlotrace.hlo.module import Frames
@@ -34,11 +36,18 @@ def header_attributes(module: Message) -> dict[str, str]:
 
 
 def _program_shape(program: Message) -> str:
-    parameters = [
-        ("/*index=%d*/" % at if at and not at % 5 else "") + shape_text(shape)
-        for at, shape in enumerate(program.messages(1))
+    result = program.message(2)
+    elements = list(result.messages(4))
+    result_text = f"({_counted(elements)})" if elements else shape_text(result)
+    return f"{{({_counted(program.messages(1))})->{result_text}}}"
+
+
+def _counted(shapes: Iterable[Message]) -> str:
+    """Shapes in a row, each fifth with its number in a comment as XLA writes it in a header."""
+    texts = [
+        (f"/*index={at}*/" if at and not at % 5 else "") + shape_text(shape) for at, shape in enumerate(shapes)
     ]
-    return f"{{({', '.join(parameters)})->{shape_text(program.message(2))}}}"
+    return ", ".join(texts)
 
 
 def _alias(entry: Message) -> str:
