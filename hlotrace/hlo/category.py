@@ -88,7 +88,7 @@ COLLECTIVES = frozenset(
 _OPCODES: dict[str, Iterable[str]] = {
     "matmul": ("dot", "ragged-dot", "scaled-dot"),
     "convolution": ("convolution",),
-    "reduction": ("reduce", "reduce-window", "scan", "select-and-scatter"),
+    "reduction": ("batch-norm-grad", "batch-norm-training", "reduce", "reduce-window", "scan", "select-and-scatter"),
     "elementwise": ELEMENTWISE | TRANSCENDENTAL | {"map", "rng-get-and-update-state", "batch-norm-inference"},
     "data movement": (
         "broadcast", "concatenate", "copy", "dynamic-reshape", "dynamic-slice", "dynamic-update-slice", "gather",

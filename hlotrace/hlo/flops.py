@@ -136,7 +136,11 @@ def _reductions(module: _Module, row: int) -> int:
 def _window_reductions(module: _Module, row: int) -> int:
     result, attributes = module.result(row), module.attributes(row)
     wide = [at for at, dimension in enumerate(window(attributes)) if dimension.size != 1]
-    if len(wide) == 1 and _covers_everywhere(window(attributes)[wide[0]], result.dims[wide[0]]):
+    if (
+        len(wide) == 1
+        and wide[0] < len(result.dims)
+        and _covers_everywhere(window(attributes)[wide[0]], result.dims[wide[0]])
+    ):
         # A reduction that is broadcast again; XLA counts it so, and adds where one would multiply.
         length = result.dims[wide[0]]
         return length - 1 + _size(result) // length
