@@ -67,6 +67,8 @@ class Round:
             number = signal.Signals(-self.end.returncode)
             how = _BY_SIGNAL.get(number, f"was ended by {number.name}")
             lines.append(f"{script} {how}{f', while {self.end.during}' if self.end.during else ''}")
+        if self.end.returncode > 0 and not (self.result.finished or self.result.error or self.end.interrupted):
+            lines.append(f"{script} ended with exit code {self.end.returncode} in its middle, by os._exit or the like")
         return lines
 
 
