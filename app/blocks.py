@@ -84,10 +84,12 @@ def headline(block: Figures) -> Component:
 def figure(item: Figure) -> Component:
     """One headline figure: label, value, origin, a bar where it is a part of something, detail."""
     missing = item.value is None or (not isinstance(item.value, str) and is_missing(item.value))
-    label = html.Span(item.label, className="figure-label", title=item.label)
+    value = html.Span(
+        format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"
+    )
     parts: list[Any] = [
-        html.Div([label, origin(item.origin)], className="figure-head"),
-        html.Div(format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"),
+        html.Div(item.label, className="figure-label", title=item.label),
+        html.Div([value, origin(item.origin)], className="figure-line"),
     ]
     if item.capacity and not missing and not isinstance(item.value, str):
         parts.append(_capacity_bar(float(item.value or 0), float(item.capacity), item.origin))

@@ -195,7 +195,16 @@ def _marks(block: StackedArea, divisor: float, near: bool) -> list[dict[str, Any
         font = {"color": CAPACITY_COLOUR, "size": 11}
         notes.append({"xref": "paper", "x": 1, "xanchor": "right", **place, **shared, "text": words, "font": font})
     if block.peak_x is not None:
-        notes.append({"x": block.peak_x, "yref": "paper", "y": 1, **shared, "text": "peak ▾", "font": {"size": 11}})
+        notes.append(
+            {
+                "x": block.peak_x,
+                "yref": "paper",
+                "y": 1,
+                **shared,
+                "text": "peak ▾",
+                "font": {"size": 11, "color": GROUP_TEXT},
+            }
+        )
     return notes
 
 

@@ -90,7 +90,7 @@ def endless_grid(
     columns: Sequence[ShownColumn],
     largest_first: str | None,
     tools: Sequence[Any],
-    title: list[Any],
+    title: str,
 ) -> html.Div:
     """A grid whose rows come from the server as they are scrolled to.
 
@@ -116,7 +116,7 @@ def endless_grid(
         columnDefs=definitions,
         **shared,
     )
-    return framed(name, grid, title, tools)
+    return framed(name, grid, [title], tools)
 
 
 def framed(name: str, grid: dag.AgGrid, title: Sequence[Any], tools: Sequence[Any]) -> html.Div:
@@ -193,7 +193,10 @@ def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[s
         },
         "sortingOrder": ["desc", "asc", None],
         "valueFormatter": {"function": f"hlotraceNumber(params.value, {scale.divisor!r}, {scale.decimals})"},
-        "width": max(_header_width(column.label + suffix), 72),
+        "width": max(
+            _header_width(column.label + suffix) + (0 if column.origin == "compiler" else 12),
+            _digits_width(frame[column.name], scale),
+        ),
     }
     if column.emphasis == "bar":
         largest = max((float(value) for value in frame[column.name] if not is_missing(value)), default=0.0)
@@ -223,7 +226,13 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
 def _header_width(words: str) -> int:
     """As wide as the longest word, or half of a long header, needs: it may take two lines."""
     longest = max((len(word) for word in words.split()), default=0)
-    return int(max(longest, len(words) * 0.6) * 7.2 + 30)
+    return int(max(longest, len(words) * 0.62) * 7 + 22)
+
+
+def _digits_width(values: pd.Series, scale: Scale) -> int:
+    """As wide as the largest number needs."""
+    known = [abs(float(value)) for value in values if not is_missing(value)]
+    return int(len(scale.format(max(known, default=0.0))) * 7 + 24)
 
 
 def _width(column: ShownColumn, values: pd.Series) -> int:

@@ -11,7 +11,7 @@ from dash import html
 from hlotrace.analyses.modules import records
 from hlotrace.analyses.op_counts import scope_of
 from hlotrace.app.chosen import source_of
-from hlotrace.app.links import link, name_tail
+from hlotrace.app.links import link, name_head, name_tail
 from hlotrace.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _op_facts(row: dict[str, Any], chosen: Chosen, name: str) -> Iterable[Compon
     yield link(row["opcode"], f"All {row['opcode']}", select=f"opcode:{row['opcode']}")
     if row["category"]:
         yield link(row["category"], f"All of category {row['category']}", select=f"category:{row['category']}")
-    yield _fact(name_tail(row["shape"] or "", 44), row["shape"] or "")
+    yield _fact(name_head(row["shape"] or ""), row["shape"] or "")
     if row["bytes"]:
         yield _fact(format_bytes(row["bytes"]))
     if row["estimated_cycles"] is not None:

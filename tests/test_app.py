@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotrace.app import create_app, figures, frame, page_fusions, page_memory, page_ops, rows
+from hlotrace.app import create_app, figures, frame, ops_list, page_fusions, page_memory, page_ops, rows
 from hlotrace.app.chosen import choose
 from hlotrace.app.data import Bundles
 from hlotrace.app.factory import all_pages, show_hits, show_page, show_selection
@@ -226,28 +226,38 @@ def request_of(start=0, end=100, **more):
 
 
 def test_a_group_narrows_the_list_and_an_op_does_not(layer):
-    everything = page_ops.rows_response(layer, State(), None, request_of())
+    everything = ops_list.rows_response(layer, State(), None, request_of())
     assert everything["rowCount"] == len(layer.final)
-    one = page_ops.rows_response(layer, State(select=Selection("opcode", "dot")), None, request_of())
+    one = ops_list.rows_response(layer, State(select=Selection("opcode", "dot")), None, request_of())
     assert [row["instruction"] for row in one["rowData"]] == ["dot.1"]
-    lit = page_ops.rows_response(layer, State(select=Selection("op", "dot.1")), None, request_of())
+    lit = ops_list.rows_response(layer, State(select=Selection("op", "dot.1")), None, request_of())
     assert lit["rowCount"] == len(layer.final)
 
 
+@pytest.mark.parametrize("stage", STAGE_CHOICES)
+@pytest.mark.parametrize("case", CASES)
+def test_the_list_begins_with_the_costliest_where_costs_are_known(synthetic, case, stage):
+    module = opened(synthetic, case).module(None, None)
+    columns = json.loads(as_json(ops_list.list_grid(module, stage)))["props"]["children"][1]["props"]["columnDefs"]
+    first = [column["field"] for column in columns if column.get("initialSort") == "desc"]
+    assert first in (["cycles_total"], ["flops_total"], [])
+    assert first or not ops_list.listed(module, stage)["flops_total"].notna().any()
+
+
 def test_the_list_sends_the_block_asked_for_and_only_what_it_shows(layer):
-    block = page_ops.rows_response(layer, State(), None, request_of(2, 4))
+    block = ops_list.rows_response(layer, State(), None, request_of(2, 4))
     assert [row["instruction"] for row in block["rowData"]] == layer.final["instruction"].tolist()[2:4]
-    assert set(block["rowData"][0]) == {"id", *(column.name for column in page_ops.COLUMNS)}
+    assert set(block["rowData"][0]) == {"id", *(column.name for column in ops_list.COLUMNS)}
 
 
 def test_the_list_of_the_program_before_has_selections_of_its_own(layer):
-    block = page_ops.rows_response(layer, State(stage="before"), None, request_of())
+    block = ops_list.rows_response(layer, State(stage="before"), None, request_of())
     assert block["rowData"][1]["id"] == "before:dot.1"
 
 
 def test_the_list_sorts_what_is_not_known_last(layer):
     for order in ("asc", "desc"):
-        block = page_ops.rows_response(
+        block = ops_list.rows_response(
             layer, State(), None, request_of(sortModel=[{"colId": "cycles_total", "sort": order}])
         )
         cycles = [row["cycles_total"] for row in block["rowData"]]
@@ -258,7 +268,7 @@ def test_the_list_sorts_what_is_not_known_last(layer):
 
 def test_the_filter_finds_words_in_names_opcodes_scopes_and_sources(layer):
     for words, count in (("FUSION", 1), ("layer.py:13", 1), ("mlp/dot", 1), ("custom", 1), ("nothing", 0), ("(", 8)):
-        assert page_ops.rows_response(layer, State(), words, request_of())["rowCount"] == count, words
+        assert ops_list.rows_response(layer, State(), words, request_of())["rowCount"] == count, words
 
 
 @pytest.mark.parametrize(

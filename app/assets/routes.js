@@ -74,9 +74,35 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
             window.hlotraceTreemap.light();
         }
 
-        function refresh_ops() {
+        const NARROWING = ["opcode:", "category:", "source:", "scope:"];
+        let narrowed = "";
+
+        function narrowing(select, quick) {
+            const group = NARROWING.some((kind) => (select || "").startsWith(kind)) ? select : "";
+            return JSON.stringify([group, quick || ""]);
+        }
+
+        /** Ask for the list's rows anew, but only when what narrows it changed: an op chosen in it does not. */
+        function refresh_ops(select, quick) {
+            const now = narrowing(select, quick);
             const api = window.hlotraceGrid.apiOf("ops-grid");
-            if (api) api.purgeInfiniteCache();
+            if (api && now !== narrowed) api.purgeInfiniteCache();
+            narrowed = now;
+            return nothing();
+        }
+
+        /** Set once, when a new list has its first rows. */
+        function first_rows(response, first) {
+            if (!response || first) return nothing();
+            narrowed = narrowing(window.hlotrace.current().select, "");
+            return 1;
+        }
+
+        function scroll_ops(place) {
+            const api = place === null || place === undefined ? null : window.hlotraceGrid.apiOf("ops-grid");
+            if (api && (place < api.getFirstDisplayedRowIndex() || place > api.getLastDisplayedRowIndex())) {
+                api.ensureIndexVisible(place, "middle");
+            }
             return nothing();
         }
 
@@ -97,6 +123,6 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
             });
         }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-dash-is-loading"] });
 
-        return { route, pickers, pick_bundle, pick_module, light, refresh_ops, mark_memory };
+        return { route, pickers, pick_bundle, pick_module, light, refresh_ops, first_rows, scroll_ops, mark_memory };
     })(),
 });
