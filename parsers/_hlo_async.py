@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hlotrace.hlo.module import CALL_ROLES
+from hlotrace.hlo.shape import Shape
 from hlotrace.parsers import _hlo_arrays as a
-from hlotrace.parsers._hlo_draft import LINE
+from hlotrace.parsers._hlo_draft import LINE, Owned
+from hlotrace.parsers._hlo_infer import ONE_OPERAND, TWO_OPERANDS
 
 if TYPE_CHECKING:
-    from hlotrace.hlo.shape import Shape
     from hlotrace.parsers._hlo_draft import Draft
 
 _OWN_OPCODES = frozenset(
@@ -30,6 +31,9 @@ _OWN_OPCODES = frozenset(
 )
 _PHASES = ("start", "update", "done")
 _CALLS = CALL_ROLES.index("calls")
+_ARITY = {**dict.fromkeys(ONE_OPERAND, 1), **dict.fromkeys(TWO_OPERANDS, 2)}
+_PLACEHOLDER = Shape("f32[1]", "f32", (1,), (False,))
+"""What XLA takes for an operand that is bound nowhere."""
 
 
 def wrap_async(draft: Draft) -> bool:
@@ -65,6 +69,13 @@ class _Wrapper:
         self.draft = draft
         draft.rows[:, a.DONE] *= 4  # room between them for the computations that come in
         draft.computations[:, a.C_DONE] *= 4
+        self._operands, self._pieces, self._calls = map(Owned, (draft.operands, draft.pieces, draft.calls))
+        later = [number for number, name in enumerate(draft.opcodes) if name.endswith(("-update", "-done"))]
+        self._followers = {
+            self._bound(row)[0][0]: row
+            for row in np.flatnonzero(np.isin(draft.rows[:, a.OPCODE], later)).tolist()
+            if self._bound(row)
+        }
         self.computation_name = draft.add("async_wrapped")
         self.parameter_name = draft.add("async_param")
         self.computations: list[np.ndarray] = []
@@ -81,28 +92,63 @@ class _Wrapper:
         if len(elements) < 2 or not elements[0].is_tuple:
             return False
         computation = len(draft.computations) + len(self.computations)
-        operands = np.flatnonzero(draft.operands[:, a.OWNER] == start)
-        parameters = [self._parameter(start, computation, at, int(row)) for at, row in enumerate(operands)]
-        root = self._row(start, computation, draft.add(opcode), elements[1], opcode)
+        shapes, result = self._signature(start, opcode, elements[1])
+        parameters = [self._parameter(start, computation, at, shape) for at, shape in enumerate(shapes)]
+        root = self._row(start, computation, draft.add(opcode), result, opcode)
         self.rows[-1][[a.OP_NAME, a.OP_NAME_END]] = draft.rows[start, [a.OP_NAME, a.OP_NAME_END]]
         for column in (a.FILE, a.FILE_END, a.SOURCE_LINE, a.FRAME, a.CONFIG, a.CONFIG_END):
             self.rows[-1][column] = draft.rows[start, column]
         self.operands += [[root, -1, -1, -1, parameter, -1] for parameter in parameters]
-        for piece in draft.pieces[draft.pieces[:, a.OWNER] == start]:
-            self.pieces.append(np.array([root, *piece[1:]]))
-        draft.calls[draft.calls[:, a.OWNER] == start, a.OWNER] = root
+        self.pieces += [np.array([root, *piece[1:]]) for piece in draft.pieces[self._pieces(start)]]
+        draft.calls[self._calls(start), a.OWNER] = root
         self.calls.append([start, -1, computation, _CALLS])
         self.computations.append(
             np.array([*self.computation_name, draft.rows[start, LINE], root, 0, draft.rows[start, a.DONE] - 1, root])
         )
         return True
 
-    def _parameter(self, start: int, computation: int, position: int, operand: int) -> int:
+    def _signature(self, start: int, opcode: str, result: Shape) -> tuple[list[Shape | None], Shape | None]:
+        """The shapes of the operation's operands and of its result.
+
+        Operands may also come with updates, and the done has the result. Where a call or fusion is bound to none or
+        some of its operands only, they are the parameters of what it calls.
+        """
         draft = self.draft
-        target, element = draft.operands[operand, [a.TARGET, a.ELEMENT]].tolist()
-        shape = draft.shapes[draft.rows[target, a.SHAPE]] if target >= 0 else None
-        if shape is not None and 0 <= element < len(shape.elements):
-            shape = shape.elements[element]
+        operands, row, final = self._bound(start), start, result
+        while row in self._followers:
+            row = self._followers[row]
+            operands += self._bound(row)[1:]
+            shape = self._shape(row, -1)
+            is_update = draft.opcodes[draft.rows[row, a.OPCODE]].endswith("-update")
+            final = shape.elements[1] if is_update and shape and len(shape.elements) > 1 else shape or final
+        parameters = self._parameters_called(start) if opcode in ("call", "fusion") else []
+        if len(parameters) <= len(operands):
+            absent = [_PLACEHOLDER] * (_ARITY.get(opcode, 0) - len(operands))
+            return [*(self._shape(row, element) for row, element in operands), *absent], final
+        root = draft.computations[draft.rows[parameters[0], a.COMPUTATION], a.C_ROOT]
+        return [self._shape(row, -1) for row in parameters], self._shape(int(root), -1)
+
+    def _bound(self, row: int) -> list[list[int]]:
+        """The operands of an instruction: row and element of each."""
+        return self.draft.operands[self._operands(row)][:, [a.TARGET, a.ELEMENT]].tolist()  # type: ignore[no-any-return]
+
+    def _parameters_called(self, start: int) -> list[int]:
+        """The rows of the parameters, in order, of the computation that is called; none where there is not one."""
+        draft = self.draft
+        called = draft.calls[self._calls(start), a.STOP]
+        if len(called) != 1:
+            return []
+        rows = np.flatnonzero((draft.rows[:, a.COMPUTATION] == called) & (draft.rows[:, a.PARAMETER] >= 0))
+        return rows[np.argsort(draft.rows[rows, a.PARAMETER], kind="stable")].tolist()  # type: ignore[no-any-return]
+
+    def _shape(self, row: int, element: int) -> Shape | None:
+        number = int(self.draft.rows[row, a.SHAPE]) if row >= 0 else -1
+        if number < 0:
+            return None
+        shape = self.draft.shapes[number]
+        return shape.elements[element] if 0 <= element < len(shape.elements) else shape
+
+    def _parameter(self, start: int, computation: int, position: int, shape: Shape | None) -> int:
         row = self._row(start, computation, self.parameter_name, shape, "parameter")
         self.rows[-1][a.PARAMETER] = position
         return row

@@ -6,10 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_async import wrap_async
 from hlotrace.parsers._hlo_draft import LINE
+from hlotrace.parsers._hlo_gather import gather
+from hlotrace.parsers._hlo_implied import complete_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,24 +46,42 @@ class NameUniquer:
         return f"{root}.{number}" if number or match else root
 
 
-def complete(draft: Draft, place: str, problems: list[Problem]) -> None:
+def complete(draft: Draft, problems: list[Problem]) -> None:
     """Give the draft all that its text leaves out, and what XLA names differently than the text.
 
     Args:
-        place: the file, for problems.
         problems: gets what was read leniently.
+
+    Raises:
+        ParseError: an instruction has no shape, and it does not follow from its operands.
     """
+    _resolve_calls(draft, problems)
     if draft.is_bare:
         _add_parameters(draft)
     if draft.state[a.UNRESOLVED]:
-        _resolve_later(draft, place, problems)
+        _resolve_later(draft, problems)
     if draft.state[a.REORDERED] or draft.is_bare:
         _name_nameless(draft)
+    complete_shapes(draft, problems)
     wrapped = wrap_async(draft)
     if draft.state[a.REORDERED] or draft.is_bare or wrapped:
         draft.put_in_order()
     if draft.state[a.REORDERED] or draft.is_bare or wrapped or draft.state[a.DUPLICATES] or _has_zeros(draft):
         _rename(draft)
+
+
+def _resolve_calls(draft: Draft, problems: list[Problem]) -> None:
+    """Turn the names of what is called into numbers of computations; what is no computation becomes a problem."""
+    calls = draft.calls
+    names = gather(draft.text, calls[:, [a.START, a.STOP]])
+    known = gather(draft.text, draft.computations[:, [a.C_NAME, a.C_NAME_END]])
+    found = pc.index_in(names, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False)
+    targets = np.where(calls[:, a.START] >= 0, found, calls[:, a.STOP])
+    for call in np.flatnonzero(targets < 0).tolist():
+        what = f"what is called, {names[call]}, is no computation of the module"
+        problems.append((draft.where(int(calls[call, a.OWNER])), what, "the call is left out"))
+    calls[:, a.STOP] = targets
+    draft.calls = calls[targets >= 0]
 
 
 def _add_parameters(draft: Draft) -> None:
@@ -85,7 +106,7 @@ def _add_parameters(draft: Draft) -> None:
         draft.append("rows", np.array(added))
 
 
-def _resolve_later(draft: Draft, place: str, problems: list[Problem]) -> None:
+def _resolve_later(draft: Draft, problems: list[Problem]) -> None:
     """Find the operands that are defined behind their use; the others become problems."""
     missing = np.flatnonzero(draft.operands[:, a.TARGET] < 0)
     owners = draft.operands[missing, a.OWNER]
@@ -101,7 +122,7 @@ def _resolve_later(draft: Draft, place: str, problems: list[Problem]) -> None:
         draft.operands[number, a.TARGET] = known.get((computation, name), -1)
         if draft.operands[number, a.TARGET] < 0:
             what = f"the operand {name or 'without a name'} is no instruction of its computation"
-            problems.append((f"{place}:{draft.rows[owner, LINE]}", what, "it is shown as unknown"))
+            problems.append((draft.where(owner), what, "it is shown as unknown"))
 
 
 def _name_nameless(draft: Draft) -> None:
@@ -119,27 +140,35 @@ def _name_nameless(draft: Draft) -> None:
 
 
 def _has_zeros(draft: Draft) -> bool:
-    """Whether a name's number begins with a zero and so is not what XLA makes of it: `add.0` and `add` are one to it."""
-    ends = draft.rows[:, a.NAME_END]
+    """Whether a name may come out different from XLA: `add.01` is `add.1` to it, and `add.0` the same as `add`."""
+    return any(_has_zero(draft, table[:, [start, end]]) for table, start, end in _named(draft))
+
+
+def _named(draft: Draft) -> list[tuple[np.ndarray, int, int]]:
+    """The tables whose entries have names, and the columns of these."""
+    return [(draft.rows, a.NAME, a.NAME_END), (draft.computations, a.C_NAME, a.C_NAME_END)]
+
+
+def _has_zero(draft: Draft, spans: np.ndarray) -> bool:
+    ends = spans[:, 1]
     candidates = np.zeros(len(ends), np.bool_)
     for length in range(1, 6):
         candidates |= (draft.text[ends - length] == 48) & (draft.text[ends - length - 1] == 46)
-    names = [draft.string(*span) for span in draft.rows[candidates][:, [a.NAME, a.NAME_END]].tolist()]
+    names = [draft.string(*span) for span in spans[candidates].tolist()]
     zeros = [match for match in map(_ZERO.fullmatch, names) if match]
     roots = {match[1].encode() for match in zeros}
-    return any(match[2] != "0" for match in zeros) or (bool(roots) and _names_any(draft, roots))
+    return any(match[2] != "0" for match in zeros) or (bool(roots) and _names_any(draft, spans, roots))
 
 
-def _names_any(draft: Draft, names: set[bytes]) -> bool:
-    """Whether an instruction has one of these names."""
-    sizes = np.isin(draft.rows[:, a.NAME_END] - draft.rows[:, a.NAME], [len(name) for name in names])
-    spans = draft.rows[sizes][:, [a.NAME, a.NAME_END]].tolist()
-    return any(draft.text[start:end].tobytes() in names for start, end in spans)
+def _names_any(draft: Draft, spans: np.ndarray, names: set[bytes]) -> bool:
+    """Whether one of the spans holds one of these names."""
+    fitting = spans[np.isin(spans[:, 1] - spans[:, 0], [len(name) for name in names])]
+    return any(draft.text[start:end].tobytes() in names for start, end in fitting.tolist())
 
 
 def _rename(draft: Draft) -> None:
     """Make names unique in the module, as XLA does when it puts computations into one."""
-    for table, start, end in ((draft.rows, a.NAME, a.NAME_END), (draft.computations, a.C_NAME, a.C_NAME_END)):
+    for table, start, end in _named(draft):
         uniquer = NameUniquer()
         for number in _naming_order(draft, table):
             name = draft.string(*table[number, [start, end]])

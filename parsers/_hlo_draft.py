@@ -19,18 +19,23 @@ if TYPE_CHECKING:
 LINE = a.NAME_HASH
 """The column of `rows` that holds the instruction's line; while scanning it holds the hash of its name."""
 C_LINE = a.C_PLACE
+_LONGEST_INDENT = 1000
 
 
 class Draft:
     """The tables of `Found`, with lines instead of places; spans past the text stand in `added`.
 
     Attributes:
+        place: the file.
         state: what the scanner met.
         shapes, opcodes: the distinct ones.
     """
 
-    def __init__(self, text: NDArray[np.uint8], found: Found, shapes: list[Shape], start: int, line: int) -> None:
+    def __init__(
+        self, text: NDArray[np.uint8], found: Found, shapes: list[Shape], place: str, start: int, line: int
+    ) -> None:
         self.text = text
+        self.place = place
         self.state = found.state
         self.added = bytearray()
         self.rows, self.operands, self.calls = found.rows, found.operands, found.calls
@@ -52,6 +57,13 @@ class Draft:
         start = len(self.text) + len(self.added)
         self.added += text.encode()
         return start, len(self.text) + len(self.added)
+
+    def where(self, row: int) -> str:
+        """`place:line:column` of an instruction."""
+        start = int(self.rows[row, a.NAME])
+        before = self.text[max(start - _LONGEST_INDENT, 0) : start].tobytes() if 0 <= start < len(self.text) else b""
+        column = len(before) - before.rfind(b"\n") if before else 1
+        return f"{self.place}:{self.rows[row, LINE]}:{column}"
 
     def whole_text(self) -> NDArray[np.uint8]:
         """The text and what was added."""
@@ -87,8 +99,7 @@ class Draft:
         rank = _inverse(order)
         self.computations = self.computations[order]
         self.rows[:, a.COMPUTATION] = rank[self.rows[:, a.COMPUTATION]]
-        inline = self.calls[:, a.START] < 0
-        self.calls[inline, a.STOP] = rank[self.calls[inline, a.STOP]]
+        self.calls[:, a.STOP] = rank[self.calls[:, a.STOP]]
         rows = np.lexsort((self.rows[:, a.DONE], self.rows[:, a.COMPUTATION]))
         moved = _inverse(rows)
         self.rows = self.rows[rows]
@@ -114,3 +125,16 @@ def _by_owner(table: Ints, moved: Ints) -> Ints:
     """A table whose owners have moved, sorted by them."""
     table[:, a.OWNER] = moved[table[:, a.OWNER]]
     return table[np.argsort(table[:, a.OWNER], kind="stable")]
+
+
+class Owned:
+    """Finds the entries of a table that an instruction owns."""
+
+    def __init__(self, table: Ints) -> None:
+        self._order = np.argsort(table[:, a.OWNER], kind="stable")
+        self._owners = table[self._order, a.OWNER]
+
+    def __call__(self, row: int) -> Ints:
+        """The numbers of its entries, in their order."""
+        first, last = np.searchsorted(self._owners, [row, row + 1])
+        return self._order[first:last]

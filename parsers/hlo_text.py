@@ -226,16 +226,15 @@ class _Reader:
         state = found.state
         self._line += self.data.count(b"\n", self._counted, start)
         self._counted = start
-        draft = Draft(self.text, found, self._shapes(found), start, self._line)
+        draft = Draft(self.text, found, self._shapes(found), self.place, start, self._line)
         problems = self._junk_at_end(found)
-        complete(draft, self.place, problems)
+        complete(draft, problems)
         has_name, has_frames = state[a.MODULE_NAME] >= 0, state[a.FRAMES] >= 0
         return build(
             draft,
             name=draft.string(state[a.MODULE_NAME], state[a.MODULE_NAME_END]) if has_name else None,
             attributes={draft.string(*row[:2]): draft.string(*row[2:]) for row in found.attributes.tolist()},
             frames=read_frames(draft.string(state[a.FRAMES], state[a.FRAMES_END])) if has_frames else None,
-            place=self.place,
             problems=problems,
         )
 
