@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
@@ -39,7 +40,6 @@ KEPT = (
     "tpu_comp_env.txt",
     "flagfile",
     "manifest.json",
-    ".xplane.pb",
 )
 README_HEAD = """\
 # Sample bundles
@@ -57,16 +57,23 @@ def capture(arguments: list[str], directory: Path) -> None:
     subprocess.run([sys.executable, "-m", "hlotrace", "capture", *arguments, "-o", str(directory)], check=True)
 
 
+def neutral(content: bytes, bundle: Path) -> bytes:
+    """A text without the paths of the machine that made it: relative to the repository, or to site-packages."""
+    for place in (HERE.parent, bundle.parent, Path(sysconfig.get_path("purelib")), Path(sysconfig.get_path("stdlib"))):
+        content = content.replace(f"{place}/".encode(), b"")
+    return content
+
+
 def archive(bundle: Path, destination: Path) -> None:
     """Pack what is kept of a bundle; the same content gives the same bytes."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for path in sorted(bundle.rglob("*")):
             if path.is_file() and path.name.endswith(KEPT):
+                content = neutral(path.read_bytes(), bundle)
                 member = tarfile.TarInfo(f"{destination.name.split('.')[0]}/{path.relative_to(bundle)}")
-                member.size = path.stat().st_size
-                with path.open("rb") as content:
-                    tar.addfile(member, content)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
     destination.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
 
 
