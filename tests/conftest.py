@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +31,46 @@ def synthetic() -> ModuleType:
         sys.modules[name] = module
         spec.loader.exec_module(module)
     return sys.modules[name]
+
+
+def run_python(source: str, *arguments: str, **environment: str) -> str:
+    """What a Python program prints that runs by itself; its error is ours."""
+    done = subprocess.run(
+        [sys.executable, "-c", source, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def cpu_compiler() -> Callable[..., str]:
+    """Runs a program that compiles for this CPU with jax: (source, *arguments) → what it prints."""
+    pytest.importorskip("jax", reason="jax is not installed")
+    return lambda source, *arguments: run_python(source, *arguments, JAX_PLATFORMS="cpu")
+
+
+@pytest.fixture(scope="session")
+def tpu_compiler() -> Callable[..., str]:
+    """Runs a program that compiles for TPU topologies with libtpu: (source, *arguments) → what it prints."""
+    for package in ("jax", "libtpu"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    compile_only = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+    return lambda source, *arguments: run_python(source, *arguments, **compile_only)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of other people's files, beside the repository where it is there."""
+    folder = HERE.parent.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("../shared/data is not here")
+    return folder
 
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
