@@ -62,7 +62,7 @@ class OfflineWatch(Watch):
     def _assign(self, found: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """The topology's devices in the place of the fake ones, while a program is lowered for it."""
         _, devices, count = found
-        if not self._here.lowering or devices is None or devices[0].platform != "cpu":
+        if not self._here.lowering or devices is None or self.topology.is_described(devices[0]):
             return found
         real = self.topology.of_fake(devices)
         return real[0].client, real, count

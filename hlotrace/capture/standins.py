@@ -39,13 +39,15 @@ def install(seams: Seams, topology: Topology, session: Session) -> None:
 def _keep_to_cpu(seams: Seams) -> None:
     """A script's own choice of platform would look for hardware that is not here."""
     import jax
+    from jax._src import xla_bridge
 
     bridge = "jax._src.xla_bridge"
     config: Any = jax.config
+    started: Any = xla_bridge.backends_are_initialized
 
     def backends(original: Any) -> Any:
         def with_cpu_only() -> Any:
-            if config.jax_platforms != "cpu":
+            if not started() and config.jax_platforms != "cpu":
                 config.update("jax_platforms", "cpu")
             return original()
 

@@ -57,12 +57,16 @@ class Topology:
                 f"{len(self.devices)} of kind {', '.join(kinds)}",
                 place=f"target {target.requested}",
             )
-        self.client = self.devices[0].client
         self._real = frozenset(self.devices)
+        self._compile_only = type(self.devices[0].client)
 
     def has(self, device: Any) -> bool:
         """Whether a device is one of the topology's."""
         return device in self._real
+
+    def is_described(self, device: Any) -> bool:
+        """Whether a device is of a topology without hardware, this one or a script's own."""
+        return isinstance(device.client, self._compile_only)
 
     def check(self, client: Any, devices: Any) -> None:
         """Hold a compile to the target.
@@ -87,8 +91,8 @@ class Topology:
         return tuple(device if device in self._real else self._one(device) for device in devices)
 
     def behind(self, device: Any) -> Any:
-        """The topology's device that a fake one stands for; None for any other."""
-        if device in self._real or device.client.platform != "cpu" or device.id >= len(self.devices):
+        """The topology's device that one of this process stands for; None for a topology's and for one too many."""
+        if self.is_described(device) or device.id >= len(self.devices):
             return None
         return self.devices[device.id]
 
@@ -133,7 +137,7 @@ class Topology:
         import jax
         import numpy as np
 
-        index = dict(zip(self.devices, jax.devices("cpu"), strict=False))
+        index = dict(zip(self.devices, jax.devices(), strict=False))
         given = np.asarray(devices, dtype=object)
         result = np.empty(given.shape, dtype=object)
         result.flat[:] = [index.get(device, device) for device in given.flat]
