@@ -11,7 +11,9 @@ which takes milliseconds. A module of kernels looks like this:
     def fill(data: Bytes, out: Ints) -> int: ...
 
 A kernel takes integers, floats and contiguous arrays of the types named here, and gives an integer. It writes results
-into arrays that it was given: it may not allocate, raise, or touch Python objects, and it checks its own bounds.
+into arrays that it was given: it may not allocate, raise, or touch Python objects, and it checks its own bounds. What a
+kernel calls may stand in other modules. An array that is passed on through many calls is better taken as a pointer,
+which has no length and no negative places.
 """
 
 from __future__ import annotations
@@ -19,17 +21,16 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.metadata
-import importlib.util
 import inspect
 import json
 import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
     Rows32 = NDArray[np.int32]
     Floats = NDArray[np.float64]
+    BytesAt = NDArray[np.uint8]
+    IntsAt = NDArray[np.int64]
+    Ints32At = NDArray[np.int32]
 
 ARRAYS = {
     "Bytes": ("uint8", 1),
@@ -53,21 +57,19 @@ ARRAYS = {
 }
 """Array annotations: the element type and the number of dimensions."""
 
+POINTERS = {"BytesAt": ("uint8", 1), "IntsAt": ("int64", 1), "Ints32At": ("int32", 1)}
+"""Annotations of arrays that a kernel gets as a pointer to their first element."""
+
 SCALARS = {"int": "int64", "float": "float64"}
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_compiling: dict[str, Callable[..., Any]] | None = None
-"""While a module is compiled: its kernels by name, as plain functions whose globals hold compiled inner functions."""
+_INNER = "__hlotrace_inner__"
 
 
 def inner(function: _Function) -> _Function:
-    """A function that kernels of its module call; plain Python to everyone else."""
-    if _compiling is None:
-        return function
-    from numba import njit
-
-    compiled: _Function = njit(function, error_model="numpy", nogil=True)
-    return compiled
+    """A function that kernels call; plain Python to everyone else."""
+    setattr(function, _INNER, True)
+    return function
 
 
 class Kernel:
@@ -89,14 +91,14 @@ class Kernel:
             raise TypeError(f"{self.__name__} takes {len(self._types)} arguments, not {len(arguments)}")
         flat: list[Any] = []
         for argument, kind in zip(arguments, self._types, strict=True):
-            if kind not in ARRAYS:
+            if kind in SCALARS:
                 flat.append(argument)
                 continue
-            dtype, dimensions = ARRAYS[kind]
+            dtype, dimensions = ARRAYS[kind] if kind in ARRAYS else POINTERS[kind]
             if argument.dtype != dtype or argument.ndim != dimensions or not argument.flags.c_contiguous:
                 raise TypeError(f"{self.__name__} takes contiguous {dtype} arrays of {dimensions} dimensions")
             flat.append(argument.ctypes.data)
-            flat.extend(argument.shape)
+            flat.extend(argument.shape if kind in ARRAYS else ())
         result: int = self._native(*flat)
         return result
 
@@ -106,6 +108,8 @@ class Kernel:
         for kind in self._types:
             if kind in ARRAYS:
                 parameters += [ctypes.c_void_p, *[ctypes.c_int64] * ARRAYS[kind][1]]
+            elif kind in POINTERS:
+                parameters.append(ctypes.c_void_p)
             else:
                 parameters.append(ctypes.c_double if kind == "float" else ctypes.c_int64)
         address = _addresses(sys.modules[self.python.__module__])[self.__name__]
@@ -115,14 +119,12 @@ class Kernel:
 
 def kernel(function: Callable[..., int]) -> Kernel:
     """A kernel of this module; its annotations say what it takes."""
-    if _compiling is not None:
-        _compiling[function.__name__] = function
     return Kernel(function)
 
 
 def _annotations(function: Callable[..., int]) -> list[str]:
     kinds = [str(parameter.annotation) for parameter in inspect.signature(function).parameters.values()]
-    unknown = [kind for kind in kinds if kind not in ARRAYS and kind not in SCALARS]
+    unknown = [kind for kind in kinds if kind not in ARRAYS | POINTERS | SCALARS]
     if unknown:
         raise TypeError(f"{function.__name__}: a kernel cannot take {', '.join(unknown)}")
     return kinds
@@ -157,21 +159,37 @@ def _load(code: dict[str, tuple[str, bytes]]) -> dict[str, int]:
 
 
 def _compile(module: ModuleType) -> dict[str, tuple[str, bytes]]:
-    """Kernel name → (symbol, object file), made by numba from a second copy of the module."""
-    global _compiling
-    _compiling = {}
-    try:
-        spec = importlib.util.spec_from_file_location(f"{module.__name__}@native", module.__file__)
-        assert spec is not None
-        assert spec.loader is not None
-        copy = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(copy)
-        return {name: _compile_kernel(function) for name, function in _compiling.items()}
-    finally:
-        _compiling = None
+    """Kernel name → (symbol, object file), made by numba."""
+    compiled: dict[Callable[..., Any], Any] = {}
+    return {kernel.__name__: _compile_kernel(kernel.python, compiled) for kernel in _kernels(module)}
 
 
-def _compile_kernel(function: Callable[..., int]) -> tuple[str, bytes]:
+def _kernels(module: ModuleType) -> list[Kernel]:
+    return [value for value in vars(module).values() if isinstance(value, Kernel)]
+
+
+def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals that a function names."""
+    names: dict[str, Any] = function.__globals__
+    return {name: names[name] for name in function.__code__.co_names if name in names}
+
+
+def _with_compiled_calls(function: Callable[..., Any], compiled: dict[Callable[..., Any], Any]) -> Any:
+    """The function as numba has it, and so the inner functions that it calls; each is compiled once."""
+    import numba
+
+    if function not in compiled:
+        scope = dict(function.__globals__)
+        for name, value in _globals_of(function).items():
+            if getattr(value, _INNER, False):
+                scope[name] = _with_compiled_calls(value, compiled)
+        copy = FunctionType(function.__code__, scope, function.__name__)
+        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        compiled[function] = numba.njit(copy, error_model="numpy", nogil=True, **options)
+    return compiled[function]
+
+
+def _compile_kernel(function: Callable[..., int], compiled: dict[Callable[..., Any], Any]) -> tuple[str, bytes]:
     import numba
     from numba import types
 
@@ -182,8 +200,9 @@ def _compile_kernel(function: Callable[..., int]) -> tuple[str, bytes]:
     for position, kind in enumerate(kinds):
         name = f"a{position}"
         names.append(name)
-        if kind in SCALARS:
-            parameters.append(getattr(types, SCALARS[kind]))
+        if kind not in ARRAYS:
+            scalar = getattr(types, SCALARS[kind] if kind in SCALARS else POINTERS[kind][0])
+            parameters.append(types.CPointer(scalar) if kind in POINTERS else scalar)
             passed.append(name)
             continue
         dtype, dimensions = ARRAYS[kind]
@@ -191,8 +210,7 @@ def _compile_kernel(function: Callable[..., int]) -> tuple[str, bytes]:
         parameters += [types.CPointer(getattr(types, dtype)), *[types.int64] * dimensions]
         names += sizes
         passed.append(f"carray({name}, ({', '.join(sizes)},))")
-    body = numba.njit(function, error_model="numpy", nogil=True)
-    scope: dict[str, Any] = {"carray": numba.carray, "body": body}
+    scope: dict[str, Any] = {"carray": numba.carray, "body": _with_compiled_calls(function, compiled)}
     exec(f"def entry({', '.join(names)}):\n    return body({', '.join(passed)})", scope)
     entry = numba.cfunc(types.int64(*parameters), nopython=True, error_model="numpy")(scope["entry"])
     if "@NRT_MemInfo_alloc" in entry.inspect_llvm():
@@ -204,14 +222,41 @@ def _code_name(module: ModuleType) -> str:
     """The name of the file that keeps a module's code: it changes with the source, the compiler and the processor."""
     import llvmlite.binding as llvm
 
-    assert module.__file__ is not None
     features = llvm.get_host_cpu_features().flatten()
     versions = [importlib.metadata.version(package) for package in ("numba", "llvmlite")]
     parts = [*versions, platform.machine(), sys.platform, sys.version, llvm.get_host_cpu_name(), features]
     digest = hashlib.sha256("\0".join(parts).encode())
-    digest.update(Path(module.__file__).read_bytes())
-    digest.update(Path(__file__).read_bytes())
+    for part in _made_from(module):
+        digest.update(part)
     return f"{module.__name__.rpartition('.')[2]}.{digest.hexdigest()[:20]}.native"
+
+
+def _functions_used(module: ModuleType) -> list[Callable[..., Any]]:
+    """The kernels of a module, and all that they call."""
+    functions: list[Callable[..., Any]] = [kernel.python for kernel in _kernels(module)]
+    for function in functions:
+        called = [value for value in _globals_of(function).values() if getattr(value, _INNER, False)]
+        functions.extend(value for value in called if value not in functions)
+    return functions
+
+
+def _made_from(module: ModuleType) -> Iterator[bytes]:
+    """What a module's code is made from: files, and constants from other files."""
+    import numpy as np
+
+    assert module.__file__ is not None
+    files = {__file__, module.__file__}
+    for function in _functions_used(module):
+        files.add(function.__code__.co_filename)
+        for name, value in sorted(_globals_of(function).items()):
+            if isinstance(value, ModuleType) and value.__name__.startswith("hlotrace.") and value.__file__:
+                files.add(value.__file__)
+            elif isinstance(value, np.ndarray):
+                yield value.tobytes()
+            elif isinstance(value, int | float | tuple):
+                yield f"{name}={value}".encode()
+    for file in sorted(files):
+        yield Path(file).read_bytes()
 
 
 def _places(module: ModuleType) -> list[Path]:

@@ -107,3 +107,33 @@ def test_a_kernel_that_allocates_is_refused(tmp_path: Path) -> None:
     module = module_from(tmp_path / "kernels_five.py", ALLOCATES)
     with pytest.raises(TypeError, match="allocates"):
         module.bad(3)
+
+
+def test_a_kernel_calls_functions_of_other_modules_and_takes_pointers(tmp_path: Path) -> None:
+    parts = """
+from hlotrace.native import inner
+
+SIZE = 3
+
+@inner
+def twice(data: "BytesAt", at: int) -> int:
+    return 2 * data[at]
+"""
+    user = """
+from hlotrace.native import kernel
+from kernels_parts import SIZE, twice
+
+@kernel
+def doubles(data: "BytesAt", out: "IntsAt") -> "int":
+    for at in range(SIZE):
+        out[at] = twice(data, at)
+    return SIZE
+"""
+    module_from(tmp_path / "kernels_parts.py", parts)
+    module = module_from(tmp_path / "kernels_user.py", user)
+    out = np.zeros(3, np.int64)
+    assert module.doubles(np.array([1, 2, 200], np.uint8), out) == 3
+    assert out.tolist() == [2, 4, 400]
+    before = native._code_name(module)
+    (tmp_path / "kernels_parts.py").write_text(parts.replace("2 *", "3 *"))
+    assert native._code_name(module) != before, "code that is made from other sources must be compiled again"
