@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from hlotrace.tables import ALL_TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 FORMAT = 1
 KEPT_ENTRIES = 2
@@ -53,22 +55,24 @@ class Cache:
         """Whether there is an entry; a damaged one shows only when it is read."""
         return self.directory is not None and self.directory.is_dir()
 
-    def read(self, name: str, module: str | None = None) -> pa.Table | None:
-        """A table as it was written, of one module or of all; None when it is not there or damaged."""
+    def read(self, name: str, module: str | None = None, columns: Sequence[str] | None = None) -> pa.Table | None:
+        """A table as it was written, of one module or of all; None when it is not there or damaged.
+
+        Args:
+            columns: read only these; all when not given.
+        """
         if not self.exists:
             return None
         assert self.directory is not None
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        filters = [("module", "=", module)] if module is not None else None
         try:
-            table = pq.read_table(self.directory / f"{name}.parquet", filters=filters, page_checksum_verification=True)
+            table = _read_table(self.directory / f"{name}.parquet", ALL_TABLES[name].arrow_schema(), module, columns)
         except (pa.ArrowException, OSError, ValueError):
             return None
         with contextlib.suppress(OSError):
             os.utime(self.directory)
-        return table.replace_schema_metadata() if table.schema.equals(ALL_TABLES[name].arrow_schema()) else None
+        return table
 
     def read_manifest(self) -> str | None:
         """The manifest's text; None where there was none."""
@@ -156,6 +160,33 @@ def _write_table(path: Path, table: pa.Table) -> None:
     pq.write_table(
         table, path, compression="zstd", row_group_size=ROW_GROUP_ROWS, write_page_checksum=True, store_schema=True
     )
+
+
+def _read_table(path: Path, schema: pa.Schema, module: str | None, columns: Sequence[str] | None) -> pa.Table:
+    """The rows of a module, from the row groups that can hold it.
+
+    Raises:
+        ValueError: its schema is another.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq  # and not pyarrow.dataset, whose import takes as long as reading
+
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        if not file.schema_arrow.remove_metadata().equals(schema):
+            raise ValueError(f"{path} has another schema")
+        wanted = list(dict.fromkeys(columns)) if columns is not None else schema.names
+        if module is None:
+            return file.read(wanted).select(wanted).replace_schema_metadata()
+        groups = [group for group in range(file.num_row_groups) if _may_hold(file, group, module)]
+        table = file.read_row_groups(groups, list(dict.fromkeys((*wanted, "module"))))
+        return table.filter(pc.equal(table["module"], module)).select(wanted).replace_schema_metadata()
+
+
+def _may_hold(file: pq.ParquetFile, group: int, module: str) -> bool:
+    part = file.metadata.row_group(group)
+    index = file.schema_arrow.get_field_index("module")
+    found = part.column(index).statistics
+    return found is None or not found.has_min_max or found.min <= module <= found.max
 
 
 def _prune(directory: Path, keep: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -52,15 +52,18 @@ class Tables(Mapping[str, "pd.DataFrame"]):
         """What the capture says of itself; None for files that no capture made."""
         return self._store.manifest
 
-    def arrow(self, name: str) -> pa.Table:
+    def arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A declared table as pyarrow has it.
+
+        Args:
+            columns: only these, which is faster where the table has not been read yet.
 
         Raises:
             HlotraceError: no table has that name, or the files cannot be read.
         """
         if name not in ALL_TABLES:
             raise unknown_name("table", name, ALL_TABLES)
-        return self._store.table(name, self.module)
+        return self._store.table(name, self.module, columns)
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         if name not in self._frames:
@@ -116,18 +119,22 @@ class _Store:
             return (bundle / MANIFEST_NAME).read_text(encoding="utf-8", errors="replace")
         return self._cache.read_manifest()
 
-    def table(self, name: str, module: str | None) -> pa.Table:
+    def table(self, name: str, module: str | None, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of one module or of all; one without a column `module` is always whole."""
         if "module" not in ALL_TABLES[name].column_names:
             module = None
+        wanted = None if columns is None else list(dict.fromkeys(columns))
         with self._lock:
+            if wanted is not None and (name, module) not in self._read:
+                return self._find(name, module, wanted).select(wanted)
             if (name, module) not in self._read:
                 self._read[name, module] = self._find(name, module)
-            return self._read[name, module]
+            whole = self._read[name, module]
+        return whole if wanted is None else whole.select(wanted)
 
-    def _find(self, name: str, module: str | None) -> pa.Table:
+    def _find(self, name: str, module: str | None, columns: list[str] | None = None) -> pa.Table:
         if self._built is None:
-            table = self._cache.read(name, module)
+            table = self._cache.read(name, module, columns)
             if table is not None:
                 return table
         import pyarrow.compute as pc

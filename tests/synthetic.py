@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,8 +28,9 @@ class SyntheticTables(Mapping[str, pd.DataFrame]):
             for name, table in ALL_TABLES.items()
         }
 
-    def arrow(self, name: str) -> pa.Table:
-        return self._arrow[name]
+    def arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        table = self._arrow[name]
+        return table if columns is None else table.select(list(dict.fromkeys(columns)))
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         return to_frame(self._arrow[name])

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def rows_of(tables: Tables, name: str, module: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows of one module in a table; only `columns` where they are given, which saves most of the time."""
-    table = tables.select(module).arrow(name)
-    return to_frame(table if columns is None else table.select(list(dict.fromkeys(columns))))
+    return to_frame(tables.select(module).arrow(name, columns))
 
 
 def opening(tables: Tables, module: str | None, question: str) -> tuple[dict[str, Any], list[Block]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -30,8 +30,8 @@ class Tables(Protocol):
     def __getitem__(self, name: str, /) -> pd.DataFrame:
         """A declared table; an empty frame with its columns where there is nothing."""
 
-    def arrow(self, name: str) -> pa.Table:
-        """A declared table as pyarrow has it."""
+    def arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A declared table as pyarrow has it, or some of its columns."""
 
     def select(self, module: str) -> Tables:
         """The same tables with the rows of one module only."""
