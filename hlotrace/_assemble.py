@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hlotrace._layout import layout
 from hlotrace._manifest_tables import compilations_table, program_columns
-from hlotrace._memory import add_memory, read_memory
+from hlotrace._memory import Memory, add_memory, modelled, read_memory
 from hlotrace._modules import Part, Problems, Stage, guessed_stage, make_part, platform_of, stage_of_name
 from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
@@ -109,9 +109,9 @@ def _dumped(assembly: _Assembly, files: ModuleFiles, program: Program | None) ->
         return Part({}, {"stages": [], **row}) if program else None
     if row["platform"] is None:
         row["platform"] = platform_of(stages[-1].hlo)
-    assignment, ranges = read_memory(assembly.tree, files, stages, assembly.problems)
-    part = make_part(stages, row, ranges.schedule if ranges else None, assembly.problems)
-    add_memory(part, part.tables["instructions"][-1], assignment, ranges)
+    memory = read_memory(assembly.tree, files, stages, assembly.problems)
+    part = make_part(stages, row, memory.ranges.schedule if memory.ranges else None, assembly.problems)
+    add_memory(part, part.tables["instructions"][-1], memory)
     return part
 
 
@@ -188,8 +188,9 @@ def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
                 "device_kind": None,
                 "directory": assembly.file(path).rpartition("/")[0] or ".",
             }
+            memory = modelled(stage, Memory(stage.assignment, None), assembly.problems)
             part = make_part([stage], row, None, assembly.problems)
-            add_memory(part, part.tables["instructions"][-1], stage.assignment, None)
+            add_memory(part, part.tables["instructions"][-1], memory)
             yield part
     except ParseError as error:
         if len(assembly.tree.listing) == 1 and not assembly.tree.is_directory and not assembly.names:

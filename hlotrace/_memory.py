@@ -1,15 +1,22 @@
-"""What the side files of a module say about memory, as its tables and its columns of `modules`."""
+"""What the side files of a module say about memory, as its tables and its columns of `modules`.
+
+Where the compiler's live ranges are missing, our own model of the schedule stands in for them, and for the buffer
+assignment too where that is missing; a row of `problems` says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hlotrace.devices import chip_by_device_kind, chip_by_target
+from hlotrace.hlo.liveness import Liveness
 from hlotrace.hlo.memory import HBM, buffers_table, memory_figures, timeline_table
+from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.parsers.buffer_assignment import read_buffer_assignment
 from hlotrace.parsers.live_range import read_live_ranges
 
@@ -23,15 +30,41 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read", "BufferAssignment", "LiveRanges")
 
 
-def read_memory(
-    tree: Tree, files: ModuleFiles, stages: list[Stage], problems: Problems
-) -> tuple[BufferAssignment | None, LiveRanges | None]:
-    """The buffer assignment and the live ranges that a dump has of a module."""
+@dataclass(frozen=True)
+class Memory:
+    """What is known of a module's memory; `is_assigned`: whether the compiler assigned the buffers, or we did."""
+
+    assignment: BufferAssignment | None
+    ranges: LiveRanges | None
+    is_assigned: bool = True
+
+
+def read_memory(tree: Tree, files: ModuleFiles, stages: list[Stage], problems: Problems) -> Memory:
+    """The buffer assignment and the live ranges that a dump has of a module, or our model of them."""
     assignment = _side(tree, files, "buffer-assignment", read_buffer_assignment, problems)
     ranges = _side(tree, files, "live-range", read_live_ranges, problems)
-    if assignment is None:
-        assignment = next((stage.assignment for stage in reversed(stages) if stage.assignment), None)
-    return assignment, ranges
+    assigned = next((stage for stage in reversed(stages) if stage.assignment), stages[-1])
+    if assignment is not None:
+        assigned = stages[-1]
+    return modelled(assigned, Memory(assignment or assigned.assignment, ranges), problems)
+
+
+def modelled(stage: Stage, found: Memory, problems: Problems) -> Memory:
+    """What was found, and our model of what a scheduled module lacks."""
+    if found.ranges is not None or not is_scheduled(stage.hlo) or stage.hlo.entry < 0:
+        return found
+    model = Liveness(stage.hlo)
+    lacking = "live ranges" if found.assignment else "live ranges and no buffer assignment"
+    problems.add(
+        stage.path,
+        "",
+        f"there are no {lacking} of the compiler beside it",
+        "what lives when is our own model of the schedule"
+        + ("" if found.assignment else ", and each buffer has a place of its own"),
+    )
+    if found.assignment is not None:
+        return Memory(found.assignment, model.ranges())
+    return Memory(model.assignment(), model.ranges(), is_assigned=False)
 
 
 def _side(
@@ -49,24 +82,24 @@ def _side(
     return read
 
 
-def add_memory(
-    part: Part, instructions: pa.Table, assignment: BufferAssignment | None, ranges: LiveRanges | None
-) -> None:
+def add_memory(part: Part, instructions: pa.Table, memory: Memory) -> None:
     """Add `buffers`, `memory_timeline` and the memory columns of `modules`.
 
     Args:
-        instructions: of the stage that the names in `assignment` and `ranges` belong to.
+        instructions: of the stage that the names in `memory` belong to.
     """
-    row = part.row
+    row, assignment = part.row, memory.assignment
     row["hbm_capacity_bytes"] = capacity(row["device_kind"], row["target"])
     if assignment is None:
         return
     names = {"module": row["module"], "platform": row["platform"] or ""}
-    part.tables["buffers"] = [buffers_table(assignment, ranges, instructions, **names)]
-    if ranges is not None:
-        timeline = timeline_table(assignment, ranges, instructions, module=row["module"])
+    part.tables["buffers"] = [buffers_table(assignment, memory.ranges, instructions, **names)]
+    if memory.ranges is not None:
+        timeline = timeline_table(assignment, memory.ranges, instructions, module=row["module"])
         part.tables["memory_timeline"] = [timeline]
         row["hbm_peak_bytes"] = pc.max(timeline.filter(pc.field("memory_space") == HBM)["live_bytes"]).as_py()
+    if not memory.is_assigned:
+        return
     figures = memory_figures(assignment)
     for name in ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "hbm_total_bytes"):
         row[name] = getattr(figures, name)
