@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numba import types
 
-from hlotrace.parsers._native import MEMORY, TEXT, entry_point, native
+from hlotrace.native import inner, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_SPANS, _LINES = MEMORY, types.CPointer(types.int32)
+    from hlotrace.native import BytesAt, Ints32At, IntsAt
+
 _HIGH = 1 << 40
 """Added to a string's length by `_unescape` when an escape gave a byte that is not ASCII."""
 
 
-@native
-def _hex_digit(char):  # type: ignore[no-untyped-def]
+@inner
+def _hex_digit(char: int) -> int:
     if 48 <= char <= 57:
         return char - 48
     lower = char | 32
     return lower - 87 if 97 <= lower <= 102 else -1
 
 
-@native
-def _simple_escape(char):  # type: ignore[no-untyped-def]
+@inner
+def _simple_escape(char: int) -> int:
     """The byte that an escaped letter stands for; the character itself for all others."""
     if char == 110:
         return 10
@@ -42,16 +42,16 @@ def _simple_escape(char):  # type: ignore[no-untyped-def]
     return 11 if char == 118 else char
 
 
-@native
-def _unescape(text, at, end, out, out_at):  # type: ignore[no-untyped-def]
+@inner
+def _unescape(text: BytesAt, at: int, end: int, out: BytesAt, out_at: int) -> int:
     """Write a string's bytes with C escapes resolved; how many they are, plus `_HIGH` where an escape is above 127."""
     begin = out_at
     high = 0
     while at < end:
-        char = np.int64(text[at])
+        char = int(text[at])
         at += 1
         if char == 92 and at < end:
-            char = np.int64(text[at])
+            char = int(text[at])
             at += 1
             if 48 <= char <= 55:
                 char -= 48
@@ -74,8 +74,10 @@ def _unescape(text, at, end, out, out_at):  # type: ignore[no-untyped-def]
     return out_at - begin + (_HIGH if high else 0)
 
 
-@entry_point(TEXT, _SPANS, types.int64, types.int64, _LINES, TEXT, MEMORY)
-def _gather(text, spans, count, unquote, offsets, out, odd):  # type: ignore[no-untyped-def]
+@kernel
+def _gather(
+    text: BytesAt, spans: IntsAt, count: int, unquote: int, offsets: Ints32At, out: BytesAt, odd: IntsAt
+) -> int:
     """Copy spans one after another; with `unquote`, strings without their quotes and escapes."""
     at = 0
     offsets[0] = 0
@@ -93,10 +95,11 @@ def _gather(text, spans, count, unquote, offsets, out, odd):  # type: ignore[no-
                     out[at + place] = text[start + place]
                 at += end - start
         offsets[row + 1] = at
+    return 0
 
 
-@entry_point(TEXT, _SPANS, types.int64, MEMORY, types.int64, _LINES, TEXT)
-def _join(text, pieces, count, owners, rows, offsets, out):  # type: ignore[no-untyped-def]
+@kernel
+def _join(text: BytesAt, pieces: IntsAt, count: int, owners: IntsAt, rows: int, offsets: Ints32At, out: BytesAt) -> int:
     """Copy the pieces of each row, sorted by owner, joined by a comma and a space."""
     at = 0
     piece = 0
@@ -113,16 +116,18 @@ def _join(text, pieces, count, owners, rows, offsets, out):  # type: ignore[no-u
                 at += 1
             piece += 1
         offsets[row + 1] = at
+    return 0
 
 
-@entry_point(TEXT, _SPANS, types.int64, types.int64, types.int64, _LINES)
-def _count_lines(text, places, count, at, line, out):  # type: ignore[no-untyped-def]
+@kernel
+def _count_lines(text: BytesAt, places: IntsAt, count: int, at: int, line: int, out: Ints32At) -> int:
     """The line of each place; places ascend, and `at` is in line `line`."""
     for row in range(count):
         for place in range(at, places[row]):
             line += text[place] == 10
         at = max(at, places[row])
         out[row] = line
+    return 0
 
 
 def gather(text: NDArray[np.uint8], spans: NDArray[np.int64], *, unquote: bool = False) -> pa.StringArray:
@@ -133,7 +138,7 @@ def gather(text: NDArray[np.uint8], spans: NDArray[np.int64], *, unquote: bool =
     offsets = np.empty(count + 1, np.int32)
     out = np.empty(int(np.where(present, spans[:, 1] - spans[:, 0], 0).sum()) + 1, np.uint8)
     odd = np.zeros(1, np.int64)
-    _gather(text.ctypes.data, spans.ctypes.data, count, unquote, offsets.ctypes.data, out.ctypes.data, odd.ctypes.data)
+    _gather(text, spans.ravel(), count, unquote, offsets, out, odd)
     strings = _string_array(offsets, out, present)
     return _readable(strings) if odd[0] else strings
 
@@ -147,8 +152,8 @@ def join_pieces(
     offsets = np.empty(rows + 1, np.int32)
     out = np.empty(int((pieces[:, 1] - pieces[:, 0]).sum()) + 2 * len(pieces) + 1, np.uint8)
     _join(
-        *(text.ctypes.data, pieces.ctypes.data, len(pieces), owners.ctypes.data, rows),
-        *(offsets.ctypes.data, out.ctypes.data),
+        *(text, pieces.ravel(), len(pieces), owners, rows),
+        *(offsets, out),
     )
     return _string_array(offsets, out, None)
 
@@ -157,7 +162,7 @@ def lines(text: NDArray[np.uint8], places: NDArray[np.int64], at: int, line: int
     """The line of each of some ascending places, given the line of the place `at` before them."""
     places = np.ascontiguousarray(places, np.int64)
     out = np.empty(len(places), np.int32)
-    _count_lines(text.ctypes.data, places.ctypes.data, len(places), at, line, out.ctypes.data)
+    _count_lines(text, places, len(places), at, line, out)
     return out
 
 

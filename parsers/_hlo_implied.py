@@ -57,9 +57,12 @@ def complete_shapes(draft: Draft, problems: list[tuple[str, str, str]]) -> None:
 
 
 def _agree(one: Shape, other: Shape) -> bool:
-    """Whether two shapes are the same but for tiles and memory spaces, and layouts that one of them lacks."""
-    if (one.dtype, one.dims, one.dynamic) != (other.dtype, other.dims, other.dynamic):
-        return False
-    if one.layout and other.layout and one.layout.minor_to_major != other.layout.minor_to_major:
+    """Whether two shapes are the same but for tiles and memory spaces."""
+    if (one.dtype, one.dims, one.dynamic, _order(one)) != (other.dtype, other.dims, other.dynamic, _order(other)):
         return False
     return len(one.elements) == len(other.elements) and all(map(_agree, one.elements, other.elements))
+
+
+def _order(shape: Shape) -> tuple[int, ...]:
+    """The dimensions, minor to major; without a layout the last is the most minor one."""
+    return shape.layout.minor_to_major if shape.layout else tuple(reversed(range(len(shape.dims))))

@@ -7,11 +7,15 @@ The text is bytes with zeros after its end. A zero is in no class of characters,
 from __future__ import annotations
 
 import string
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
-from hlotrace.parsers._native import native
+
+if TYPE_CHECKING:
+    from hlotrace.native import BytesAt
 
 PADDING = 16
 """Zeros after the text."""
@@ -46,8 +50,8 @@ CLASSES = _classes()
 WORDS, WORD_LENGTHS = _words()
 
 
-@native
-def skip_space(text, at):  # type: ignore[no-untyped-def]
+@inner
+def skip_space(text: BytesAt, at: int) -> int:
     """The place of the next character that is neither space nor comment."""
     while True:
         if CLASSES[text[at]] & SPACE:
@@ -66,8 +70,8 @@ def skip_space(text, at):  # type: ignore[no-untyped-def]
             return at
 
 
-@native
-def skip_string(text, at):  # type: ignore[no-untyped-def]
+@inner
+def skip_string(text: BytesAt, at: int) -> int:
     """The place after a string in either quotes, which may hold escapes and raw newlines."""
     quote = text[at]
     at += 1
@@ -80,8 +84,8 @@ def skip_string(text, at):  # type: ignore[no-untyped-def]
     return at + 1
 
 
-@native
-def skip_braces(text, at, stop):  # type: ignore[no-untyped-def]
+@inner
+def skip_braces(text: BytesAt, at: int, stop: int) -> int:
     """The place after braces; `stop` says what is heeded in them.
 
     With JSON_STOP strings in double quotes, with BRACE_STOP strings in either quotes and comments as well.
@@ -106,8 +110,8 @@ def skip_braces(text, at, stop):  # type: ignore[no-untyped-def]
                 return at
 
 
-@native
-def skip_group(text, at):  # type: ignore[no-untyped-def]
+@inner
+def skip_group(text: BytesAt, at: int) -> int:
     """The place after parentheses or brackets, with others of both kinds and strings inside."""
     depth = 0
     while True:
@@ -127,8 +131,8 @@ def skip_group(text, at):  # type: ignore[no-untyped-def]
         at += 1
 
 
-@native
-def skip_value(text, at):  # type: ignore[no-untyped-def]
+@inner
+def skip_value(text: BytesAt, at: int) -> int:
     """The place after an attribute's value.
 
     A value ends at a comma, at a closing bracket of what surrounds it, and at space, unless a group follows, or on
@@ -155,8 +159,8 @@ def skip_value(text, at):  # type: ignore[no-untyped-def]
             return -1
 
 
-@native
-def _continues(text, at):  # type: ignore[no-untyped-def]
+@inner
+def _continues(text: BytesAt, at: int) -> int:
     """Where a value goes on after space, -1 where it does not."""
     follow = skip_space(text, at)
     if follow == at:
@@ -179,8 +183,8 @@ def _continues(text, at):  # type: ignore[no-untyped-def]
     return -1
 
 
-@native
-def is_span(text, start, end, expected):  # type: ignore[no-untyped-def]
+@inner
+def is_span(text: BytesAt, start: int, end: int, expected: int) -> int:
     """Whether a span holds this one of the known words."""
     if end - start != WORD_LENGTHS[expected]:
         return 0

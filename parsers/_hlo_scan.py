@@ -6,6 +6,9 @@ error stands in the state. Computations written in place and instructions writte
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hlotrace.native import inner, kernel
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_lex import (
     BRACE_STOP,
@@ -21,11 +24,13 @@ from hlotrace.parsers._hlo_scan_attributes import close_computation, read_attrib
 from hlotrace.parsers._hlo_scan_base import add_row, computation_at, entry_for, fail, open_computation
 from hlotrace.parsers._hlo_scan_row import read_operands, read_right_side
 from hlotrace.parsers._hlo_tokens import advance, finish_shape, is_token
-from hlotrace.parsers._native import MEMORY, TEXT, entry_point, native
+
+if TYPE_CHECKING:
+    from hlotrace.native import BytesAt, IntsAt
 
 
-@native
-def _read_instruction(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _read_instruction(text: BytesAt, memory: IntsAt) -> None:
     """`[ROOT] [%]name =` and what follows it, or the end of the computation."""
     advance(text, memory)
     computation = computation_at(memory, memory[a.IN])
@@ -58,8 +63,8 @@ def _read_instruction(text, memory):  # type: ignore[no-untyped-def]
         read_right_side(text, memory)
 
 
-@native
-def _read_top(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _read_top(text: BytesAt, memory: IntsAt) -> None:
     """What stands outside of computations: header, frames, the next computation, or what is no HLO."""
     begin = memory[a.POSITION]
     advance(text, memory)
@@ -82,8 +87,8 @@ def _read_top(text, memory):  # type: ignore[no-untyped-def]
         _read_computation(text, memory, begin)
 
 
-@native
-def _read_pair(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _read_pair(text: BytesAt, memory: IntsAt) -> int:
     """`name=value` after a comma; the place of the value, -1 after an error."""
     advance(text, memory)
     value = skip_space(text, memory[a.TOKEN_END] + 1)
@@ -96,8 +101,8 @@ def _read_pair(text, memory):  # type: ignore[no-untyped-def]
     return value
 
 
-@native
-def _read_header(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _read_header(text: BytesAt, memory: IntsAt) -> None:
     """`name, attribute=value, …` after `HloModule`."""
     advance(text, memory)
     memory[a.MODULE_NAME] = memory[a.TOKEN_START]
@@ -115,8 +120,8 @@ def _read_header(text, memory):  # type: ignore[no-untyped-def]
             memory[entry + 3] = memory[a.PIECE_END]
 
 
-@native
-def _skip_frames(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _skip_frames(text: BytesAt, memory: IntsAt) -> None:
     """Pass over the tables of file names, functions, locations and frames, up to what is in none of them."""
     while True:
         at = memory[a.POSITION]
@@ -140,8 +145,8 @@ def _skip_frames(text, memory):  # type: ignore[no-untyped-def]
         memory[a.POSITION] = skip_space(text, end)
 
 
-@native
-def _read_computation(text, memory, begin):  # type: ignore[no-untyped-def]
+@inner
+def _read_computation(text: BytesAt, memory: IntsAt, begin: int) -> None:
     """`[ENTRY] name [(parameters) -> result] {`; instructions without a computation; or a line that is no HLO."""
     is_entry = is_token(text, memory, a.ENTRY)
     if is_entry:
@@ -173,8 +178,8 @@ def _read_computation(text, memory, begin):  # type: ignore[no-untyped-def]
         open_computation(memory, start, end, is_entry)
 
 
-@native
-def _read_signature(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _read_signature(text: BytesAt, memory: IntsAt) -> bool:
     """Whether `[(parameters) -> result] {` comes next, which then is read."""
     at = memory[a.POSITION]
     if text[at] == 40:
@@ -192,8 +197,8 @@ def _read_signature(text, memory):  # type: ignore[no-untyped-def]
     return memory[a.TOKEN] == 123
 
 
-@native
-def _starts_instruction(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _starts_instruction(text: BytesAt, memory: IntsAt) -> bool:
     """Whether `[[ROOT] name =] [shape] opcode (` begins here."""
     advance(text, memory)
     if finish_shape(text, memory) == 0:
@@ -208,8 +213,8 @@ def _starts_instruction(text, memory):  # type: ignore[no-untyped-def]
     return memory[a.TOKEN] == a.WORD and text[memory[a.POSITION]] == 40
 
 
-@native
-def _skip_line(text, memory, at):  # type: ignore[no-untyped-def]
+@inner
+def _skip_line(text: BytesAt, memory: IntsAt, at: int) -> None:
     """Pass over a line that is no HLO, and remember it unless `#` or `;` makes it a comment."""
     if text[at] != 35 and text[at] != 59:
         if memory[a.JUNK] < 0:
@@ -220,8 +225,8 @@ def _skip_line(text, memory, at):  # type: ignore[no-untyped-def]
     memory[a.POSITION] = skip_space(text, at)
 
 
-@entry_point(TEXT, MEMORY)
-def scan_module(text, memory):  # type: ignore[no-untyped-def]
+@kernel
+def scan_module(text: BytesAt, memory: IntsAt) -> int:
     """Read one module from `POSITION` on; it ends at the next `HloModule` or the end of the text."""
     memory[a.POSITION] = skip_space(text, memory[a.POSITION])
     while memory[a.ERROR] == a.OK and memory[a.MODE] != a.FINISHED:
@@ -233,3 +238,4 @@ def scan_module(text, memory):  # type: ignore[no-untyped-def]
             read_attributes(text, memory)
         else:
             _read_top(text, memory)
+    return 0

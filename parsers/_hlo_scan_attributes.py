@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_lex import JSON_STOP, skip_braces, skip_space, skip_string, skip_value
 from hlotrace.parsers._hlo_scan_base import (
@@ -18,7 +21,9 @@ from hlotrace.parsers._hlo_scan_base import (
     row_at,
 )
 from hlotrace.parsers._hlo_tokens import advance, is_token, read_number
-from hlotrace.parsers._native import native
+
+if TYPE_CHECKING:
+    from hlotrace.native import BytesAt, IntsAt
 
 
 def _attribute_slots() -> tuple[int, np.ndarray]:
@@ -39,8 +44,8 @@ for _row, _name in enumerate(a.ATTRIBUTE_NAMES):
     NAMES[_row, : len(_name)] = np.frombuffer(_name.encode(), np.uint8)
 
 
-@native
-def _known_attribute(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _known_attribute(text: BytesAt, memory: IntsAt) -> int:
     """The token's number in ATTRIBUTE_NAMES, -1 when it is not among them."""
     start = memory[a.TOKEN_START]
     size = memory[a.TOKEN_END] - start
@@ -53,8 +58,8 @@ def _known_attribute(text, memory):  # type: ignore[no-untyped-def]
     return which
 
 
-@native
-def read_attributes(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def read_attributes(text: BytesAt, memory: IntsAt) -> None:
     """`, name=value` as often as it stands; then the present instruction is complete."""
     while text[memory[a.POSITION]] == 44:
         advance(text, memory)
@@ -87,16 +92,16 @@ def read_attributes(text, memory):  # type: ignore[no-untyped-def]
     memory[a.MODE] = a.BODY
 
 
-@native
-def _end_piece(memory):  # type: ignore[no-untyped-def]
+@inner
+def _end_piece(memory: IntsAt) -> None:
     """The run of attributes that are kept as text ends."""
     if memory[a.PIECE] >= 0:
         add_piece(memory, memory[a.PIECE], memory[a.PIECE_END])
         memory[a.PIECE] = -1
 
 
-@native
-def _read_config(text, memory, at):  # type: ignore[no-untyped-def]
+@inner
+def _read_config(text: BytesAt, memory: IntsAt, at: int) -> int:
     row = row_at(memory, memory[a.ROW])
     if text[at] == 123:
         end = skip_braces(text, at, JSON_STOP)
@@ -109,8 +114,8 @@ def _read_config(text, memory, at):  # type: ignore[no-untyped-def]
     return end
 
 
-@native
-def _read_metadata(text, memory, start, at):  # type: ignore[no-untyped-def]
+@inner
+def _read_metadata(text: BytesAt, memory: IntsAt, start: int, at: int) -> int:
     """`{op_name="…" source_file="…" source_line=3 stack_frame_id=4}`; with any other field the whole is kept too."""
     row = row_at(memory, memory[a.ROW])
     memory[a.POSITION] = skip_space(text, at + 1)
@@ -142,8 +147,8 @@ def _read_metadata(text, memory, start, at):  # type: ignore[no-untyped-def]
     return memory[a.POSITION] + 1
 
 
-@native
-def _read_calls(text, memory, role):  # type: ignore[no-untyped-def]
+@inner
+def _read_calls(text: BytesAt, memory: IntsAt, role: int) -> int:
     """`%name`, `{%name, %name}`, or a computation in place, for which the mode changes; the place after it."""
     advance(text, memory)
     if memory[a.TOKEN] == a.WORD:
@@ -163,8 +168,8 @@ def _read_calls(text, memory, role):  # type: ignore[no-untyped-def]
     return -1
 
 
-@native
-def _read_list_of_calls(text, memory, role):  # type: ignore[no-untyped-def]
+@inner
+def _read_list_of_calls(text: BytesAt, memory: IntsAt, role: int) -> int:
     """The rest of a list of computations, from one of its elements on; the place after its brace."""
     advance(text, memory)
     while memory[a.TOKEN] != 125:
@@ -181,15 +186,15 @@ def _read_list_of_calls(text, memory, role):  # type: ignore[no-untyped-def]
     return memory[a.TOKEN_END]
 
 
-@native
-def _open_inline(memory, role, in_list):  # type: ignore[no-untyped-def]
+@inner
+def _open_inline(memory: IntsAt, role: int, in_list: int) -> None:
     """A computation written in place begins."""
     if push(memory, a.INLINE_COMPUTATION, role, in_list):
         open_computation(memory, a.NONE, a.NONE, a.NO)
 
 
-@native
-def close_computation(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def close_computation(text: BytesAt, memory: IntsAt) -> None:
     """A computation ends; what stands around it goes on."""
     number = memory[a.IN]
     computation = computation_at(memory, number)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_tokens import same
-from hlotrace.parsers._native import native
+
+if TYPE_CHECKING:
+    from hlotrace.native import BytesAt, IntsAt
 
 
-@native
-def fail(memory, error, place):  # type: ignore[no-untyped-def]
+@inner
+def fail(memory: IntsAt, error: int, place: int) -> None:
     """Stop with an error."""
     memory[a.ERROR] = error
     memory[a.ERROR_PLACE] = place
 
 
-@native
-def entry_for(memory, counter, table_at, width, most):  # type: ignore[no-untyped-def]
+@inner
+def entry_for(memory: IntsAt, counter: int, table_at: int, width: int, most: int) -> int:
     """Where in memory a new entry of a table goes; 0 after an error, when there is no room."""
     count = memory[counter]
     if count == most:
@@ -25,20 +30,20 @@ def entry_for(memory, counter, table_at, width, most):  # type: ignore[no-untype
     return memory[table_at] + count * width
 
 
-@native
-def row_at(memory, number):  # type: ignore[no-untyped-def]
+@inner
+def row_at(memory: IntsAt, number: int) -> int:
     """Where in memory an instruction's columns stand."""
     return memory[a.ROWS_AT] + number * a.ROW_WIDTH
 
 
-@native
-def computation_at(memory, number):  # type: ignore[no-untyped-def]
+@inner
+def computation_at(memory: IntsAt, number: int) -> int:
     """Where in memory a computation's columns stand."""
     return memory[a.COMPUTATIONS_AT] + number * a.COMPUTATION_WIDTH
 
 
-@native
-def add_row(text, memory, is_named):  # type: ignore[no-untyped-def]
+@inner
+def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
     """A new instruction, named by the token or without name, made the present one."""
     row = entry_for(memory, a.ROWS, a.ROWS_AT, a.ROW_WIDTH, memory[a.ROOM])
     if row == 0:
@@ -62,8 +67,8 @@ def add_row(text, memory, is_named):  # type: ignore[no-untyped-def]
     memory[slot] = memory[a.ROWS]
 
 
-@native
-def _slot_of_token(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _slot_of_token(text: BytesAt, memory: IntsAt) -> int:
     """The slot that holds the latest instruction named as the token, or the free one where it would go."""
     slots_at, mask = memory[a.NAME_SLOTS_AT], memory[a.SLOT_MASK]
     start, value = memory[a.TOKEN_START], memory[a.TOKEN_HASH]
@@ -79,8 +84,8 @@ def _slot_of_token(text, memory):  # type: ignore[no-untyped-def]
     return slots_at + slot
 
 
-@native
-def add_operand(text, memory, shape, row):  # type: ignore[no-untyped-def]
+@inner
+def add_operand(text: BytesAt, memory: IntsAt, shape: int, row: int) -> None:
     """An operand of the present instruction: the one named by the token, or `row`, or a shape alone (`row` is -2)."""
     operand = entry_for(memory, a.OPERANDS, a.OPERANDS_AT, a.OPERAND_WIDTH, memory[a.ROOM] * a.OPERANDS_A_ROW)
     if operand == 0:
@@ -99,8 +104,8 @@ def add_operand(text, memory, shape, row):  # type: ignore[no-untyped-def]
         memory[a.UNRESOLVED] += 1
 
 
-@native
-def add_call(memory, role, start, end):  # type: ignore[no-untyped-def]
+@inner
+def add_call(memory: IntsAt, role: int, start: int, end: int) -> None:
     """A computation that the present instruction calls."""
     call = entry_for(memory, a.CALLS, a.CALLS_AT, a.CALL_WIDTH, memory[a.ROOM] * a.CALLS_A_ROW)
     if call:
@@ -110,8 +115,8 @@ def add_call(memory, role, start, end):  # type: ignore[no-untyped-def]
         memory[call + a.ROLE] = role
 
 
-@native
-def add_piece(memory, start, end):  # type: ignore[no-untyped-def]
+@inner
+def add_piece(memory: IntsAt, start: int, end: int) -> None:
     """A run of attributes of the present instruction that is kept as text."""
     piece = entry_for(memory, a.PIECES, a.PIECES_AT, a.PIECE_WIDTH, memory[a.ROOM] * a.PIECES_A_ROW)
     if piece:
@@ -120,8 +125,8 @@ def add_piece(memory, start, end):  # type: ignore[no-untyped-def]
         memory[piece + a.STOP] = end
 
 
-@native
-def push(memory, kind, role, in_list):  # type: ignore[no-untyped-def]
+@inner
+def push(memory: IntsAt, kind: int, role: int, in_list: int) -> bool:
     """Put what is being read on the stack; whether there was room."""
     if memory[a.DEPTH] == a.MOST_NESTED:
         fail(memory, a.TOO_DEEP, memory[a.TOKEN_START])
@@ -138,8 +143,8 @@ def push(memory, kind, role, in_list):  # type: ignore[no-untyped-def]
     return True
 
 
-@native
-def pop(memory):  # type: ignore[no-untyped-def]
+@inner
+def pop(memory: IntsAt) -> int:
     """Go back to what stood around; where its frame stands."""
     memory[a.DEPTH] -= 1
     frame = memory[a.STACK_AT] + memory[a.DEPTH] * a.STACK_WIDTH
@@ -149,16 +154,16 @@ def pop(memory):  # type: ignore[no-untyped-def]
     return frame
 
 
-@native
-def end_row(memory):  # type: ignore[no-untyped-def]
+@inner
+def end_row(memory: IntsAt) -> None:
     """The present instruction is complete."""
     memory[row_at(memory, memory[a.ROW]) + a.DONE] = memory[a.ORDER]
     memory[a.ORDER] += 1
     memory[computation_at(memory, memory[a.IN]) + a.C_LAST] = memory[a.ROW]
 
 
-@native
-def open_computation(memory, start, end, is_entry):  # type: ignore[no-untyped-def]
+@inner
+def open_computation(memory: IntsAt, start: int, end: int, is_entry: int) -> None:
     """A computation begins; its instructions come next."""
     computation = entry_for(memory, a.COMPUTATIONS, a.COMPUTATIONS_AT, a.COMPUTATION_WIDTH, memory[a.ROOM])
     if computation:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_lex import skip_space
 from hlotrace.parsers._hlo_scan_base import add_operand, add_row, end_row, fail, pop, push, row_at
 from hlotrace.parsers._hlo_tokens import advance, finish_shape, intern, is_token, read_number
-from hlotrace.parsers._native import native
+
+if TYPE_CHECKING:
+    from hlotrace.native import BytesAt, IntsAt
 
 
-@native
-def read_right_side(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def read_right_side(text: BytesAt, memory: IntsAt) -> None:
     """`[shape] opcode (` from the token on; operands come next, or a constant's or parameter's value is read."""
     row = row_at(memory, memory[a.ROW])
     has_shape = finish_shape(text, memory)
@@ -37,8 +42,8 @@ def read_right_side(text, memory):  # type: ignore[no-untyped-def]
         memory[a.POSITION] = skip_space(text, memory[a.POSITION] + 1)
 
 
-@native
-def _read_literal(text, memory, row):  # type: ignore[no-untyped-def]
+@inner
+def _read_literal(text: BytesAt, memory: IntsAt, row: int) -> None:
     """A constant's value as it stands between its parentheses."""
     start = memory[a.POSITION] + 1
     end = start
@@ -58,8 +63,8 @@ def _read_literal(text, memory, row):  # type: ignore[no-untyped-def]
     memory[a.MODE] = a.IN_ATTRIBUTES
 
 
-@native
-def _read_parameter(text, memory, row):  # type: ignore[no-untyped-def]
+@inner
+def _read_parameter(text: BytesAt, memory: IntsAt, row: int) -> None:
     """A parameter's number, between its parentheses."""
     advance(text, memory)
     advance(text, memory)
@@ -74,8 +79,8 @@ def _read_parameter(text, memory, row):  # type: ignore[no-untyped-def]
     memory[a.MODE] = a.IN_ATTRIBUTES
 
 
-@native
-def read_operands(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def read_operands(text: BytesAt, memory: IntsAt) -> None:
     """Operands up to the closing parenthesis, or to an instruction that stands as one."""
     advance(text, memory)
     while memory[a.TOKEN] != 41:
@@ -93,8 +98,8 @@ def read_operands(text, memory):  # type: ignore[no-untyped-def]
         memory[a.MODE] = a.IN_ATTRIBUTES
 
 
-@native
-def _read_operand(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _read_operand(text: BytesAt, memory: IntsAt) -> bool:
     """`[shape] [%]name[#element]`; False after an error, and where an instruction begins instead of a name."""
     if memory[a.ERROR] != a.OK:
         return False
@@ -120,8 +125,8 @@ def _read_operand(text, memory):  # type: ignore[no-untyped-def]
     return True
 
 
-@native
-def _open_nested(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _open_nested(text: BytesAt, memory: IntsAt) -> None:
     """An instruction that stands as operand begins."""
     if push(memory, a.NESTED_INSTRUCTION, a.NONE, a.NO):
         add_row(text, memory, a.NO)
@@ -132,8 +137,8 @@ def _open_nested(text, memory):  # type: ignore[no-untyped-def]
             _close_nested(text, memory)
 
 
-@native
-def _close_nested(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _close_nested(text: BytesAt, memory: IntsAt) -> None:
     """An instruction that stands as operand ends: it becomes an operand of the one around it."""
     number = memory[a.ROW]
     end_row(memory)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_lex import BRACE_STOP, CLASSES, DIGIT, IN_WORD, is_span, skip_braces, skip_group, skip_space
-from hlotrace.parsers._native import native
+
+if TYPE_CHECKING:
+    from hlotrace.native import BytesAt, IntsAt
 
 HASH_SEED, HASH_FACTOR, HASH_MASK = 0x345678, 0x5BD1E995, 0x7FFFFFFF
 
 
-@native
-def advance(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def advance(text: BytesAt, memory: IntsAt) -> None:
     """Read the next token; `POSITION` becomes the place of the one after it."""
     at = memory[a.POSITION]
     char = text[at]
@@ -26,8 +31,8 @@ def advance(text, memory):  # type: ignore[no-untyped-def]
     memory[a.POSITION] = skip_space(text, at)
 
 
-@native
-def _read_word(text, memory, at):  # type: ignore[no-untyped-def]
+@inner
+def _read_word(text: BytesAt, memory: IntsAt, at: int) -> None:
     """A word, an array's shape, or an arrow."""
     is_name = text[at] == 37
     if is_name:
@@ -53,8 +58,8 @@ def _read_word(text, memory, at):  # type: ignore[no-untyped-def]
         memory[a.POSITION] = skip_space(text, _read_element(text, memory, memory[a.POSITION] + 1))
 
 
-@native
-def read_number(text, at):  # type: ignore[no-untyped-def]
+@inner
+def read_number(text: BytesAt, at: int) -> int:
     """A number without sign; digits beyond what fits are dropped."""
     number = 0
     while CLASSES[text[at]] & DIGIT and number < 1 << 27:
@@ -63,8 +68,8 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
     return number
 
 
-@native
-def _read_element(text, memory, at):  # type: ignore[no-untyped-def]
+@inner
+def _read_element(text: BytesAt, memory: IntsAt, at: int) -> int:
     """The number after `#`; the place after it."""
     memory[a.TOKEN_ELEMENT] = read_number(text, at)
     while CLASSES[text[at]] & DIGIT:
@@ -72,8 +77,8 @@ def _read_element(text, memory, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@native
-def _finish_array(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def _finish_array(text: BytesAt, memory: IntsAt) -> None:
     """Turn a word before `[` into an array with its layout; a brace opens a layout where a digit or `:` follows."""
     end = memory[a.POSITION]
     while text[end] != 93:
@@ -89,8 +94,8 @@ def _finish_array(text, memory):  # type: ignore[no-untyped-def]
     finish_token(text, memory, a.ARRAY, end)
 
 
-@native
-def finish_token(text, memory, kind, end):  # type: ignore[no-untyped-def]
+@inner
+def finish_token(text: BytesAt, memory: IntsAt, kind: int, end: int) -> None:
     """Make the token reach to `end`."""
     value = HASH_SEED
     for at in range(memory[a.TOKEN_START], end):
@@ -101,8 +106,8 @@ def finish_token(text, memory, kind, end):  # type: ignore[no-untyped-def]
     memory[a.POSITION] = skip_space(text, end)
 
 
-@native
-def finish_shape(text, memory):  # type: ignore[no-untyped-def]
+@inner
+def finish_shape(text: BytesAt, memory: IntsAt) -> int:
     """Whether a shape begins with the token, which then becomes the whole shape; -1 where it does not end."""
     if memory[a.TOKEN] == a.ARRAY:
         return 1
@@ -117,16 +122,16 @@ def finish_shape(text, memory):  # type: ignore[no-untyped-def]
     return 1
 
 
-@native
-def is_token(text, memory, expected):  # type: ignore[no-untyped-def]
+@inner
+def is_token(text: BytesAt, memory: IntsAt, expected: int) -> int:
     """Whether the token is this word."""
     if memory[a.TOKEN] != a.WORD:
         return 0
     return is_span(text, memory[a.TOKEN_START], memory[a.TOKEN_END], expected)
 
 
-@native
-def same(text, one, other, size):  # type: ignore[no-untyped-def]
+@inner
+def same(text: BytesAt, one: int, other: int, size: int) -> int:
     """Whether two spans of one size hold the same bytes."""
     for place in range(size):
         if text[one + place] != text[other + place]:
@@ -134,8 +139,8 @@ def same(text, one, other, size):  # type: ignore[no-untyped-def]
     return 1
 
 
-@native
-def intern(text, memory, slots_at, spans_at, counter):  # type: ignore[no-untyped-def]
+@inner
+def intern(text: BytesAt, memory: IntsAt, slots_at: int, spans_at: int, counter: int) -> int:
     """The number of the token among the distinct ones of a table; a new one is counted. -1 where there is no room."""
     start, value = memory[a.TOKEN_START], memory[a.TOKEN_HASH]
     size = memory[a.TOKEN_END] - start

@@ -173,7 +173,7 @@ class _Reader:
         memory = a.memory_for(size, 1)
         while True:
             memory[a.POSITION] = start
-            scan_module(self.text.ctypes.data, memory.ctypes.data)
+            scan_module(self.text, memory)
             if memory[a.ERROR] != a.FULL:
                 break
             size = 2 * size + 1
