@@ -136,13 +136,19 @@ def draw_graph(block: Graph) -> RenderableType:
     """Each node with what flows into it, and whether that goes through memory."""
     incoming: dict[str, list[str]] = defaultdict(list)
     for source, target, label, in_memory in block.edges:
-        name = block.nodes[source][0] if source in block.nodes else source
         how = "through memory" if in_memory else "kept inside"
-        incoming[target].append(f"  ← {name}  {label}  {how}")
+        incoming[target].append(f"  ← {_node_name(block, source)}  {label}  {how}")
     lines: list[RenderableType] = [_title(block.title, "")]
     for node, (label, kind) in block.nodes.items():
         if kind == "input" and not incoming[node]:
             continue
-        lines.append(Text.assemble(label, (f"  {kind}" if kind != "member" else "", "dim")))
+        detail = label.split("\n")[1:] if kind != "member" else label.split("\n")
+        lines.append(Text.assemble(_node_name(block, node), ("  " + "  ".join(detail), "dim")))
         lines += [Text(line, style="dim") for line in incoming[node]]
     return Group(*lines)
+
+
+def _node_name(block: Graph, node: str) -> str:
+    """A member by its own name; what comes in and goes out by the first line of its label."""
+    label, kind = block.nodes.get(node, (node, "member"))
+    return node if kind == "member" else label.split("\n")[0]
