@@ -67,6 +67,7 @@ MEMBER_COLUMNS = (
     "shape",
     "bytes",
     "memory_space",
+    "memory_space_name",
     "operands",
     "parameter_number",
     "literal",

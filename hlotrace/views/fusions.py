@@ -186,8 +186,17 @@ def fusion_figures(fusion: dict[str, Any]) -> Figures:
 def members_graph(name: str, inside: analysis.Members) -> Graph:
     """The members of a fusion with bytes on the edges."""
     nodes = {key: (_label(row, kind), kind) for key, (row, kind) in inside.nodes.items()}
-    edges = tuple((start, end, format_bytes(size), memory) for start, end, size, memory in inside.edges)
+    edges = tuple(
+        (start, end, f"{format_bytes(size)}{_space(inside, start, end) if memory else ''}", memory)
+        for start, end, size, memory in inside.edges
+    )
     return Graph(f"Inside {name}", nodes, edges)
+
+
+def _space(inside: analysis.Members, start: str, end: str) -> str:
+    """Which memory a value goes through, where it is not the main one."""
+    row = inside.nodes[start if inside.nodes[start][1] == "input" else end][0]
+    return f" {row['memory_space_name']}" if row["memory_space"] else ""
 
 
 def _label(row: dict[str, Any], kind: str) -> str:
