@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -363,6 +365,27 @@ def test_a_second_interrupt_stops_a_child_that_does_not_listen(fake_python: str,
     assert read_manifest(tmp_path / "bundle").status == "partial"
 
 
+def test_on_a_terminal_there_is_one_live_line_and_ctrl_c_reaches_the_script(fake_python: str, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").touch()
+    command = [sys.executable, "-m", "hlotrace", "capture", "waits.py", "--python", fake_python, "-o", "bundle"]
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(tmp_path)
+        os.execv(sys.executable, command)
+    seen = b""
+    while b"compiling jit_second for cpu  1." not in seen:
+        seen += os.read(terminal, 1 << 12)
+    assert b"\r\x1b[Khlotrace: compiling jit_second for cpu  0." in seen
+    os.write(terminal, b"\x03")
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 1 << 12):
+            seen += part
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert b"interrupted; what is finished is kept" in seen
+    assert read_manifest(tmp_path / "bundle").status == "partial"
+
+
 # -- real scripts
 
 
@@ -414,9 +437,19 @@ def test_a_script_that_raises_before_it_compiles_leaves_nothing(tmp_path: Path) 
     (tmp_path / "model.py").write_text("1 / 0\n")
     done = _capture(tmp_path, "model.py", "-o", "bundle")
     assert "ZeroDivisionError" in done.stderr
-    assert "nothing was compiled before that; nothing is kept" in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1] == (
+        "hlotrace: model.py raised ZeroDivisionError: division by zero; "
+        "nothing was compiled before that, and nothing is kept."
+    )
     assert done.returncode == 1
     assert list(tmp_path.iterdir()) == [tmp_path / "model.py"]
+
+
+def test_an_entry_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "entries.py").write_text("def make(): ...\n")
+    done = _capture(tmp_path, "--entry", "entries:mke", "-o", "bundle")
+    assert done.stderr.splitlines() == ["hlotrace: entry entries:mke: no function is named 'mke'. Known: make."]
+    assert done.returncode == 2
 
 
 def test_a_script_that_compiles_nothing_ends_with_2(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _run(session: Session, body: Callable[[CaptureSpec], None]) -> int:
         raise
     except KeyboardInterrupt as error:
         session.exit_code = 130
-        raise error.with_traceback(without_our_frames(error.__traceback__)) from None
+        _print_as_python_would(error)
     except HlotraceError as error:
         session.exit_code = _told(session, error)
     except BaseException as error:

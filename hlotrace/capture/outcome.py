@@ -79,21 +79,19 @@ def exit_code(rounds: list[Round]) -> int:
 
 def nothing_compiled(script: str, rounds: list[Round]) -> CaptureError:
     """The error of a capture without a program; it ends hlotrace with the script's own exit code, or else with 2."""
-    eager = sum(other.count for round_ in rounds for other in round_.result.other_compiles)
-    error = next((round_.result.error for round_ in rounds if round_.result.error), None)
-    if any(round_.end.interrupted for round_ in rounds):
+    eager = sum(other.count for other in _most(other for round_ in rounds for other in round_.result.other_compiles))
+    last = rounds[-1]
+    complaints = last.complaints(script)
+    if last.end.interrupted:
         failure = CaptureError("interrupted before a program was compiled; nothing is kept", place=script)
-    elif error is not None:
-        failure = CaptureError("nothing was captured", place=script)
-    elif not all(round_.is_whole for round_ in rounds):
-        failure = CaptureError("nothing was compiled before that; nothing is kept", place=script)
+    elif last.result.error:
+        failure = CaptureError(last.result.error)
+    elif complaints:
+        failure = CaptureError(f"{complaints[-1].rstrip('.')}; nothing was compiled before that, and nothing is kept")
     else:
         only = f" but {eager} eager operations and library helpers" if eager else ""
-        failure = CaptureError(
-            f"nothing was compiled{only}",
-            place=script,
-            remedy="Call a function under jax.jit, or name one with --entry.",
-        )
+        remedy = "Call a function under jax.jit, or name one with --entry."
+        failure = CaptureError(f"nothing was compiled{only}", place=script, remedy=remedy)
     failure.exit_code = exit_code(rounds) or CaptureError.exit_code
     return failure
 

@@ -56,7 +56,7 @@ class Progress:
 
     def event(self, event: Event) -> None:
         """A stage starts, or ends when it has seconds."""
-        if event.stage in ("failed", "error", "note"):
+        if event.stage in ("failed", "note"):
             self._event = None
             subject = f"{_subject(event)}: " if event.function else ""
             self.say(f"{subject}{event.detail.splitlines()[0] if event.detail else 'failed'}")

@@ -72,6 +72,17 @@ class _Capture:
     progress: Progress
     destination: Destination
     rounds: list[Round] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+    """What went wrong in rounds without a program: said when there is a bundle after all, else the capture's error."""
+
+    @property
+    def programs(self) -> list[bundle.Program]:
+        return [program for round_ in self.rounds for program in round_.result.programs]
+
+    def tell(self) -> None:
+        for line in self.untold:
+            self.progress.say(line)
+        self.untold.clear()
 
 
 def run_capture(options: CaptureOptions) -> Captured:
@@ -139,8 +150,9 @@ def _go_on(capture: _Capture, choice: Choice | None) -> bool:
             shutil.rmtree(folder)
         round_ = _run(capture, for_devices(choice, wanted))
     capture.rounds.append(round_)
-    for line in round_.complaints(capture.options.name):
-        capture.progress.say(line)
+    capture.untold += round_.complaints(capture.options.name)
+    if capture.programs:
+        capture.tell()
     fruitless = round_.result.script_error and not round_.result.programs and not round_.end.needs_devices
     return not (round_.end.interrupted or fruitless)
 
@@ -168,10 +180,9 @@ def _run(capture: _Capture, choice: Choice | None) -> Round:
 
 def _finish(capture: _Capture) -> Captured:
     options, rounds, staging = capture.options, capture.rounds, capture.destination.staging
-    programs = [program for round_ in rounds for program in round_.result.programs]
-    if not programs:
+    if not capture.programs:
         raise nothing_compiled(options.name, rounds)
-    drop_unfinished(staging, programs)
+    drop_unfinished(staging, capture.programs)
     argv = [str(options.script)] if options.script is not None else []
     manifest = make_manifest([*argv, *options.arguments], options.entry, rounds)
     bundle.write_manifest(staging, manifest)
