@@ -15,13 +15,28 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
+class ReaderGoneError(Exception):
+    """Whoever read our output has gone, as `| head` does. Typer would end with 1 on the OSError itself."""
+
+
+def write(text: str) -> None:
+    """Write to stdout; a terminal that cannot show a character gets a question mark."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+
+
 def guarded(command: Callable[[], object]) -> int:
     """Run a typer application, not in its standalone mode; what it raises becomes a line and an exit code."""
     try:
         code = command()
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone, as in `| head`: nothing more can be written, not even at exit.
+    except (ReaderGoneError, BrokenPipeError):
+        # Nothing more can be written, not even what is left in the buffer at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from hlotrace import __version__
-from hlotrace._console import guarded
+from hlotrace._console import guarded, write
 from hlotrace.errors import HlotraceError, unknown_name
 from hlotrace.units import format_bytes
 
@@ -108,7 +108,7 @@ def show(
                 place=f"--{name.replace('_', '-')}",
                 remedy=f"It takes: {', '.join(f'--{option}' for option in known.values())}.",
             )
-    _write(_drawn(path, chosen.name, values, form))
+    write(_drawn(path, chosen.name, values, form))
 
 
 def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str:
@@ -149,7 +149,7 @@ def report(
     from hlotrace.render.report import write_report
 
     write_report(load(path), out, module=module, redact=redact)
-    _write(f"{out}  {format_bytes(out.stat().st_size)}\n")
+    write(f"{out}  {format_bytes(out.stat().st_size)}\n")
 
 
 @app.command()
@@ -247,14 +247,6 @@ def capture(
 
 def _wants_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _write(text: str) -> None:
-    """Write to stdout; a terminal that cannot show a character gets a question mark."""
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def main() -> NoReturn:
