@@ -96,11 +96,7 @@ class Liveness:
     def _categories(self) -> dict[int, int]:
         """The category of each buffer that is more than a temporary."""
         flow, hlo = self._flow, self._hlo
-        inputs = {
-            self._buffer(slot)
-            for row in flow.parameters(hlo.entry).values()
-            for slot in flow.slots(row)
-        }
+        inputs = {self._buffer(slot) for row in flow.parameters(hlo.entry).values() for slot in flow.slots(row)}
         root = int(hlo.computation_root[hlo.entry])
         outputs = {self._buffer(slot) for slot in flow.slots(root)} if root >= 0 else set()
         found = {
