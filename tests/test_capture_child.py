@@ -27,6 +27,7 @@ CHILD = Path(hlotrace.__file__).parent / "capture" / "_child.py"
 SCRIPTS = Path(__file__).parent / "scripts"
 V5E = TargetSpec("v5e:2x2", "v5e:2x2", "v5e:2x2", "TPU v5 lite", 4)
 V5E_16 = TargetSpec("v5e:4x4", "v5e:4x4", "v5e:4x4", "TPU v5 lite", 16)
+V5E_SLICES = TargetSpec("2xv5e:2x2", "2xv5e:2x2", "v5e:2x2", "TPU v5 lite", 8, num_slices=2)
 V5P = TargetSpec("v5p:2x2x1", "v5p:2x2x1", "v5p:2x2x1", "TPU v5", 4)
 
 needs_compiler = pytest.mark.tpu_compiler
@@ -140,7 +141,7 @@ def test_an_interrupted_script_leaves_the_programs_that_were_finished(capture: C
 def test_flags_that_a_script_sets_late_are_kept_and_do_not_lose_its_dumps(capture: Callable[..., Captured]) -> None:
     captured = capture("own_flags.py", env={"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
     assert "flags --xla_cpu_enable_fast_math=false\n" in captured.stdout
-    assert captured.result.environment["XLA_FLAGS"] == "--xla_force_host_platform_device_count=2"
+    assert captured.result.environment["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false"
     (program,) = captured.result.programs
     assert any(name.endswith("after_optimizations.txt") for name in captured.files(program))
 
@@ -333,6 +334,41 @@ def test_only_the_users_functions_are_programs(libraries: Captured) -> None:
     assert sum(other.count for other in libraries.result.other_compiles) >= 10
 
 
+# -- other kinds of program
+
+
+@pytest.fixture(params=["native", pytest.param("v5e", marks=needs_compiler)])
+def other_kinds(request: pytest.FixtureRequest, capture: Callable[..., Captured]) -> Captured:
+    env = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+    captured: Captured = capture("other_kinds.py", target=V5E if request.param == "v5e" else None, env=env)
+    assert captured.returncode == 0, captured.stderr
+    return captured
+
+
+@needs_compiler
+def test_a_program_for_a_topology_of_the_scripts_own_is_labelled_with_it(other_kinds: Captured) -> None:
+    program = other_kinds.program("ahead")
+    assert (program.target, program.device_kind, program.device_count) == ("v6e:2x2", "TPU v6 lite", 4)
+    assert program.module == "jit_ahead@v6e_2x2"
+    assert program.calls == 0
+    assert "ahead 32768\n" in other_kinds.stdout
+
+
+@needs_compiler
+def test_host_memory_is_told_with_the_sharding(other_kinds: Captured) -> None:
+    program = other_kinds.program("offloads")
+    expected = "P('x') in pinned_host" if program.device_count > 1 else "in pinned_host"
+    assert program.arguments[0].sharding == program.outputs[0].sharding == expected
+    assert "offloads pinned_host\n" in other_kinds.stdout
+
+
+@needs_compiler
+def test_mutable_arrays_and_backends_by_name_are_caught(other_kinds: Captured) -> None:
+    assert [argument.path for argument in other_kinds.program("mutates").arguments] == ["ref", "value"]
+    assert [output.path for output in other_kinds.program("mutates").outputs] == ["result"]
+    assert "by name (3,)\n" in other_kinds.stdout
+
+
 # -- entry functions
 
 
@@ -434,6 +470,29 @@ def test_a_model_far_larger_than_memory_is_captured_in_little_memory(capture: Ca
     argument = captured.program("total").arguments[0]
     assert (argument.path, argument.shape) == ("params['called']", [1 << 20, 4096])
     assert argument.sharding == "P('fsdp')"
+
+
+@needs_compiler
+def test_slices_are_told_apart_and_joined_by_a_hybrid_mesh(capture: Callable[..., Captured]) -> None:
+    captured = capture("slices.py", target=V5E_SLICES)
+    assert captured.returncode == 0, captured.stderr
+    assert "slices [0, 0, 0, 0, 1, 1, 1, 1]" in captured.stdout
+    assert "mesh [0, 1, 3, 2, 4, 5, 7, 6]" in captured.stdout
+    program = captured.program("across")
+    assert (program.module, program.device_count) == ("jit_across@2xv5e_2x2", 8)
+
+
+@needs_compiler
+def test_the_users_flags_for_xla_and_libtpu_are_kept_and_their_own_dumps_too(
+    tmp_path: Path, capture: Callable[..., Captured]
+) -> None:
+    env = {"XLA_FLAGS": f"--xla_dump_to={tmp_path}", "LIBTPU_INIT_ARGS": "--xla_tpu_scoped_vmem_limit_kib=12345"}
+    captured = capture("raises.py", target=V5E, env=env)
+    program = captured.program("first")
+    flags = next(name for name in captured.files(program) if name.endswith("tpu_comp_env.txt"))
+    assert "12345" in (captured.staging / "programs" / program.module / flags).read_text()
+    assert set(captured.files(program)) <= {path.name for path in tmp_path.iterdir()}
+    assert captured.result.environment == {"JAX_PLATFORMS": "cpu"} | env
 
 
 @needs_compiler

@@ -56,7 +56,8 @@ class Session:
     """One capture in this process.
 
     Attributes:
-        environment: the variables a compiler reads, as they were before the capture added its own.
+        environment: the variables a compiler reads: as the process got them, and from the first compile on as the script
+            had set them by then.
         listeners: told of the calls of captured programs.
         describe_backend: gives the default backend's name, device kind and device count.
     """
@@ -81,6 +82,7 @@ class Session:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self.compiled_at = 0.0
+        self._flags_settled = False
         self._unwritten = False
         self._written_at = 0.0
         self._write_cost = 0.0
@@ -119,6 +121,15 @@ class Session:
             tally = self._others.setdefault((name, kind, place), _Tally(defined_at=place))
             tally.count += 1
             tally.compile_ns += compile_ns
+
+    def compiling(self) -> None:
+        """The compiler is about to run: from the first time on, its flags are settled."""
+        if not self._flags_settled:
+            self._flags_settled = True
+            ours = {"JAX_PLATFORMS"} if self.spec.target else set()
+            theirs = {name: value for name, value in compiler_environment().items() if name not in ours}
+            kept = {name: value for name, value in self.environment.items() if name in ours}
+            self.environment = dict(sorted((kept | theirs).items()))
 
     def note(self, text: str) -> None:
         """Keep a sentence for the manifest, once."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.capture import describe, failures, provenance, seams
 from hlotrace.capture.calls import ProgramCall
+from hlotrace.capture.dumps import dump_options, give_user_theirs
 from hlotrace.capture.origins import Origins
 from hlotrace.capture.spec import Event
 from hlotrace.capture.tickets import Origin, Ticket, attach, mlir_name, mlir_text, module_name, ticket_of
@@ -164,7 +165,7 @@ class Watch:
         """The executable, and the nanoseconds that the compiler took; only a record's first compile is dumped."""
         kept, outer = computation._compiler_options_kvs, self.current.ticket
         if record.compiles == 1:
-            computation._compiler_options_kvs = (*kept, *dump_options(record, passes=self.session.spec.passes))
+            computation._compiler_options_kvs = (*kept, *dump_options(record.folder, passes=self.session.spec.passes))
         self.current.ticket, self.current.record, self.current.backend_ns = ticket, record, None
         start = time.perf_counter_ns()
         try:
@@ -172,6 +173,8 @@ class Watch:
         finally:
             computation._compiler_options_kvs = kept
             self.current.ticket, self.current.record = outer, None
+            if record.compiles == 1:
+                give_user_theirs(record.folder)
         return executable, self.current.backend_ns or time.perf_counter_ns() - start
 
     def failed(self, record: Record, program: bundle.Program) -> None:
@@ -191,6 +194,7 @@ class Watch:
         executable_devices: Any,
     ) -> Any:
         """The compiler itself: measured, and past JAX's persistent cache where dumps are wanted."""
+        self.session.compiling()
         ticket = self.current.ticket
         start = time.perf_counter_ns()
         if self.current.record is not None:
@@ -221,16 +225,3 @@ class Watch:
         """What the devices are, in a word: a topology that the script described, or this machine's platform."""
         first = next(iter(devices))
         return self._described_as.get(first) or str(first.platform)
-
-
-def dump_options(record: Record, *, passes: bool) -> tuple[tuple[str, Any], ...]:
-    """Compiler options of one compile that write its dumps, all of them and only its own, into its folder."""
-    options = {
-        "xla_dump_to": str(record.folder),
-        "xla_dump_hlo_as_text": True,
-        "xla_dump_hlo_as_proto": True,
-        "xla_dump_hlo_module_re": ".*",
-    }
-    if passes:
-        options["xla_dump_hlo_pass_re"] = ".*"
-    return tuple(options.items())
