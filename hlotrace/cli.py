@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -111,7 +111,7 @@ def show(
     write(_drawn(path, chosen.name, values, form))
 
 
-def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str:
+def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO = sys.stdout) -> str:
     from hlotrace.load import load
     from hlotrace.views.registry import view_named
 
@@ -130,7 +130,7 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str) -> str
         return markdown.render(blocks)
     from hlotrace.render.text import draw
 
-    return draw(blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color())
+    return draw(blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color(stream))
 
 
 @app.command()
@@ -238,15 +238,19 @@ def capture(
     )
     captured = run_capture(options)
     count = len(captured.manifest.programs)
-    print(
-        f"hlotrace: {count} program{'s' if count != 1 else ''} in {captured.path}; next: hlotrace show {captured.path}",
-        file=sys.stderr,
-    )
+    print(f"hlotrace: {count} program{'s' if count != 1 else ''} in {captured.path}\n", file=sys.stderr)
+    # The script's own output has stdout to itself.
+    print(_drawn(_short(captured.path), "summary", {}, "table", sys.stderr), end="", file=sys.stderr)
     raise typer.Exit(captured.exit_code)
 
 
-def _wants_color() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def _short(path: Path) -> str:
+    """A path as people would type it: relative when it is below the current directory."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _wants_color(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def main() -> NoReturn:
