@@ -111,7 +111,7 @@ def show(
     write(_drawn(path, chosen.name, values, form))
 
 
-def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO = sys.stdout) -> str:
+def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO | None = None) -> str:
     from hlotrace.load import load
     from hlotrace.views.registry import view_named
 
@@ -130,7 +130,9 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream
         return markdown.render(blocks)
     from hlotrace.render.text import draw
 
-    return draw(blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color(stream))
+    return draw(
+        blocks, width=shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, color=_wants_color(stream or sys.stdout)
+    )
 
 
 @app.command()
@@ -240,7 +242,10 @@ def capture(
     count = len(captured.manifest.programs)
     print(f"hlotrace: {count} program{'s' if count != 1 else ''} in {captured.path}\n", file=sys.stderr)
     # The script's own output has stdout to itself.
-    print(_drawn(_short(captured.path), "summary", {}, "table", sys.stderr), end="", file=sys.stderr)
+    try:
+        print(_drawn(_short(captured.path), "summary", {}, "table", sys.stderr), end="", file=sys.stderr)
+    except HlotraceError as error:  # the script's exit code stays what it is
+        print(f"hlotrace: {error}", file=sys.stderr)
     raise typer.Exit(captured.exit_code)
 
 
