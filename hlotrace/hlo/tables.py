@@ -14,7 +14,7 @@ from hlotrace.devices import memory_space_name
 from hlotrace.hlo import fusions as fused
 from hlotrace.hlo.call_graph import ASYNC, FUSION, REDUCER, ROLES, CallGraph, call_graph
 from hlotrace.hlo.category import CATEGORIES, categories
-from hlotrace.hlo.contractions import contractions
+from hlotrace.hlo.contractions import Contractions, contractions
 from hlotrace.hlo.custom_calls import Targets, targets_of
 from hlotrace.hlo.estimates import estimated_cycles
 from hlotrace.hlo.execution import Execution, execution
@@ -24,7 +24,7 @@ from hlotrace.hlo.schedule import schedule_index
 from hlotrace.hlo.shape import Shape
 from hlotrace.hlo.shape_columns import ShapeColumns, operand_shapes, shape_columns
 from hlotrace.hlo.sources import Sources, sources
-from hlotrace.hlo.traffic import Traffic, traffic
+from hlotrace.hlo.traffic import traffic
 from hlotrace.tables import COMPUTATIONS, FUSIONS, INSTRUCTIONS, Table
 
 if TYPE_CHECKING:
@@ -104,15 +104,24 @@ class Facts:
         return self._attribute("fusion", r"\bkind=(?P<value>\w+)")
 
     @cached_property
-    def costs(self) -> tuple[NDArray[np.int64], NDArray[np.int32], Traffic]:
-        """FLOPs, category and HBM traffic."""
-        hlo, shapes, graph = self.hlo, self.shapes, self.graph
-        products = contractions(hlo, shapes, self.operand_shape)
-        return (
-            flops(hlo, shapes, self.operand_shape, products, graph),
-            categories(hlo, shapes, products, self.targets, graph),
-            traffic(hlo, shapes, self.operand_shape, self.targets, graph),
-        )
+    def products(self) -> Contractions:
+        """Dots and convolutions."""
+        return contractions(self.hlo, self.shapes, self.operand_shape)
+
+    @cached_property
+    def flops(self) -> NDArray[np.int64]:
+        """Floating-point operations of one execution; -1 where not known."""
+        return flops(self.hlo, self.shapes, self.operand_shape, self.products, self.graph)
+
+    @cached_property
+    def is_launch(self) -> NDArray[np.bool_]:
+        """Whether a device is asked to start it."""
+        return launches(self.hlo, self.targets, self.graph)
+
+    @cached_property
+    def category(self) -> NDArray[np.int32]:
+        """Into CATEGORIES."""
+        return categories(self.hlo, self.shapes, self.products, self.targets, self.graph)
 
     @cached_property
     def cycles(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,7 +165,7 @@ def _computations(facts: Facts, module: str, stage: str) -> pa.Table:
 
 def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule: Sequence[str] | None) -> pa.Table:
     hlo, shapes, place = facts.hlo, facts.shapes, facts.sources
-    operations, category, moved = facts.costs
+    moved = traffic(hlo, shapes, facts.operand_shape, facts.targets, facts.graph)
     model, bundles = facts.cycles
     is_root = np.zeros(hlo.instruction_count, bool)
     is_root[hlo.computation_root[hlo.computation_root >= 0]] = True
@@ -169,9 +178,9 @@ def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule
         computation=_chosen(hlo.computation_names, facts.graph.computation),
         instruction=hlo.names,
         opcode=_chosen(hlo.opcodes, hlo.opcode),
-        category=_chosen(CATEGORIES, category),
+        category=_chosen(CATEGORIES, facts.category),
         is_root=is_root,
-        is_launch=launches(hlo, facts.targets, facts.graph),
+        is_launch=facts.is_launch,
         **_shape_columns(hlo, platform),
         logical_bytes=_index(shapes.logical[hlo.shape]),
         bytes=_index(shapes.allocated[hlo.shape]),
@@ -184,7 +193,7 @@ def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule
         source_file=place.file,
         source_line=place.line,
         source_stack=place.stack,
-        flops=_index(operations),
+        flops=_index(facts.flops),
         execution_count=_index(facts.execution.executions[facts.graph.computation]),
         hbm_read_bytes=_index(np.where(own_traffic, moved.read, -1)),
         hbm_write_bytes=_index(np.where(own_traffic, moved.written, -1)),
@@ -247,7 +256,6 @@ def _fusions(facts: Facts, module: str) -> pa.Table:
     hlo, shapes, place = facts.hlo, facts.shapes, facts.sources
     found = fused.members(hlo, shapes, facts.graph.applied, facts.in_kernel)
     rows = pa.array(found.fusions)
-    operations, category, _ = facts.costs
     count = np.bincount(found.which, minlength=len(found.fusions)).astype(np.int64)
     op_names = hlo.op_name.dictionary_encode()
     roots = hlo.computation_root[found.computation]
@@ -259,7 +267,7 @@ def _fusions(facts: Facts, module: str) -> pa.Table:
         computation=_chosen(hlo.computation_names, found.computation),
         caller_computation=_chosen(hlo.computation_names, facts.graph.computation[found.fusions]),
         kind=facts.fusion_kind.take(rows),
-        category=_chosen(CATEGORIES, category[found.fusions]),
+        category=_chosen(CATEGORIES, facts.category[found.fusions]),
         root_opcode=_chosen(hlo.opcodes, np.where(roots >= 0, hlo.opcode[roots], -1)),
         member_count=count,
         member_opcodes=fused.opcode_counts(hlo, found),
@@ -267,7 +275,7 @@ def _fusions(facts: Facts, module: str) -> pa.Table:
         output_bytes=_index(shapes.allocated[hlo.shape[found.fusions]]),
         internal_bytes=_index(found.internal_bytes),
         launches_saved=np.maximum(count - 1, 0),
-        flops=_index(operations[found.fusions]),
+        flops=_index(facts.flops[found.fusions]),
         estimated_cycles=_index(facts.cycles[0][found.fusions]),
         execution_count=_index(facts.execution.executions[facts.graph.computation[found.fusions]]),
         op_names=fused.distinct_texts(
