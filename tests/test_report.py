@@ -138,9 +138,9 @@ def test_markdown_folds_long_tables_and_keeps_cells_in_their_rows(written):
 def test_a_report_on_several_modules_leaves_out_the_eager_ones(synthetic):
     report = build_report(synthetic.SyntheticTables(synthetic.many_rows()))
     first = [section.title for section in report.sections if section.level == 1]
-    assert first == ["jit_layer on v5e:2x2", "jit_layer.cpu", "Modules"]
+    assert first == ["jit_layer on v5e:2x2", "jit_layer (jit_layer.cpu) on cpu", "Modules"]
     alone = build_report(synthetic.SyntheticTables(synthetic.many_rows()), module="jit_layer.cpu")
-    assert alone.sections[0].title == "jit_layer.cpu"
+    assert alone.sections[0].title == "jit_layer (jit_layer.cpu) on cpu"
 
 
 def test_a_place_that_cannot_be_written_and_an_unknown_kind_are_one_line(synthetic, tmp_path):

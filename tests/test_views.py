@@ -110,7 +110,7 @@ def test_the_largest_module_is_the_default_and_the_accelerator_goes_first(synthe
     assert blocks[0].text == "jit_layer on v5e:2x2"
     assert "largest of 9 modules" in blocks[1].text
     other = view_named("ops").build(tables, module="jit_layer.cpu")
-    assert other[0].text == "jit_layer.cpu"
+    assert other[0].text == "jit_layer (jit_layer.cpu) on cpu"
     assert "--module jit_layer.cpu" in texts(other)
 
 

@@ -132,7 +132,7 @@ def _cells(column: Column) -> Iterator[Markup]:
         elif len(text) > LONG_TEXT:
             yield Markup('<td class="t"><span title="{0}">{0}</span></td>').format(text)
         else:
-            yield Markup("<td>{}</td>").format(text)
+            yield Markup('<td class="w">{}</td>').format(text)
 
 
 def _bar(column: Column, index: int) -> str:

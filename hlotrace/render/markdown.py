@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hlotrace.render.cells import Column, columns_of
@@ -23,7 +24,10 @@ _MARKS = {"info": "", "finding": "**Finding.** ", "warning": "**Warning.** ", "m
 
 def render(blocks: Iterable[Block], level: int = 2) -> str:
     """The blocks as Markdown; headings begin at `level`."""
-    return "\n\n".join(part for block in blocks for part in _draw(block, level)) + "\n"
+    shown = list(blocks)
+    # The grid before has the numbers of the bars that follow it.
+    told = {id(bars) for grid, bars in pairwise(shown) if isinstance(grid, Grid) and isinstance(bars, Bars)}
+    return "\n\n".join(part for block in shown if id(block) not in told for part in _draw(block, level)) + "\n"
 
 
 def render_report(report: Report) -> str:

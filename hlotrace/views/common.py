@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,13 @@ def opening(tables: Tables, module: str | None, question: str) -> tuple[dict[str
 def title(module: dict[str, Any]) -> str:
     """A module as headings name it: `jit_layer on v5e:2x2`."""
     where = module["target"] or module["device_kind"] or module["platform"]
-    name = module["module"] if module["module"] != module["name"] else module["name"]
-    return f"{name} on {where}" if where and where not in name else str(name)
+    name, unique = str(module["name"]), str(module["module"])
+    if not where:
+        return unique
+    # `jit_f@v5e_2x2` says no more than `jit_f on v5e:2x2`; a second of the same name does.
+    number = unique.removeprefix(f"{name}@{re.sub(r'[^A-Za-z0-9._-]', '_', where)}")
+    plain = name if number == "" else f"{name} ({unique})" if unique != name else name
+    return f"{plain} on {where}"
 
 
 def command(tables: Tables, view: str, module: str | None = None, **options: object) -> str:
