@@ -7,10 +7,10 @@ hlotrace capture examples/transformer_layer.py --target v5e
 import jax
 import jax.numpy as jnp
 
-BATCH, LENGTH = 1, 512
+BATCH, LENGTH = 2, 1024
 MODEL, HEADS, KV_HEADS, HIDDEN = 1024, 16, 4, 2816
 HEAD = MODEL // HEADS
-STEPS = 5
+STEPS = 4
 
 
 def rms_norm(x, scale):
