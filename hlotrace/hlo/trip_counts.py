@@ -241,20 +241,24 @@ def count_trips(condition: Expression, following: dict[Path, Expression], start:
         following: for each element that matters what it is one trip later, over the state before.
         start: what each is at the beginning.
     """
-    found = _closed_form(condition, following, start)
-    if found is not None:
-        return found
+    steady = _steady(condition, following, start)
+    if steady is not None:
+        return _steps(*steady)
     state = dict(start)
     for trips in range(_MOST_STEPS):
         if not evaluate(condition, state):
             return trips
-        state = {path: evaluate(value, state) for path, value in following.items()}
+        before, state = state, {path: evaluate(value, state) for path, value in following.items()}
+        if state == before:
+            return None
     return None
 
 
-def _closed_form(condition: Expression, following: dict[Path, Expression], start: dict[Path, int]) -> int | None:
-    """The count of `element + a < bound`, in any direction, where the element grows by a constant."""
-    if not isinstance(condition, Operation) or condition.name not in _ABOVE:
+def _steady(
+    condition: Expression, following: dict[Path, Expression], start: dict[Path, int]
+) -> tuple[str, int, int, int] | None:
+    """Direction, first value, bound and step of a condition that compares an element growing by a constant with one."""
+    if not isinstance(condition, Operation) or condition.name not in _MIRRORED:
         return None
     left, right = (affine(_hold_fixed(part, following, start)) for part in condition.operands)
     name = condition.name
@@ -267,8 +271,7 @@ def _closed_form(condition: Expression, following: dict[Path, Expression], start
     step = affine(following[left.path])
     if step is None or step.path != left.path:
         return None
-    first = start[left.path] + left.offset
-    return _steps(name, first, right.offset, step.offset)
+    return name, start[left.path] + left.offset, right.offset, step.offset
 
 
 def _hold_fixed(value: Expression, following: dict[Path, Expression], start: dict[Path, int]) -> Expression:
@@ -280,10 +283,10 @@ def _hold_fixed(value: Expression, following: dict[Path, Expression], start: dic
 
 
 _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
-_ABOVE = _MIRRORED.keys()
 
 
 def _steps(name: str, first: int, bound: int, step: int) -> int | None:
+    """How often `first`, growing by `step`, stays on its side of `bound`; None when it does for ever."""
     if name == "NE":
         distance = bound - first
         return distance // step if step and distance % step == 0 and distance // step >= 0 else None
