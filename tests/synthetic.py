@@ -202,11 +202,12 @@ def buffer_row(value: str, category: str, size: int, live: tuple[int, int], **va
 
 
 def _buffers() -> list[Row]:
+    shared = {"allocation": 1, "allocation_bytes": 40 * MIB}
     return [
         buffer_row("x", "argument", 24 * MIB, (0, 4)),
-        buffer_row("fusion.1", "temp", 32 * MIB, (1, 2), allocation=1, padding_bytes=8 * MIB, logical_bytes=24 * MIB),
-        buffer_row("bitcast.9", "temp", 16 * MIB, (1, 2), allocation=1, offset_bytes=8 * MIB),
-        buffer_row("multiply.1", "temp", 8 * MIB, (2, 3), allocation=1, offset_bytes=32 * MIB),
+        buffer_row("fusion.1", "temp", 32 * MIB, (1, 2), **shared, padding_bytes=8 * MIB, logical_bytes=24 * MIB),
+        buffer_row("bitcast.9", "temp", 16 * MIB, (1, 2), **shared, offset_bytes=8 * MIB),
+        buffer_row("multiply.1", "temp", 8 * MIB, (2, 3), **shared, offset_bytes=32 * MIB),
         buffer_row("custom-call.1", "output", 8 * MIB, (3, 4), allocation=2),
         buffer_row("copy.1", "temp", 2 * MIB, (1, 1), allocation=3, memory_space=1, memory_space_name="VMEM"),
     ]

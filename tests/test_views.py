@@ -143,7 +143,7 @@ def test_what_does_not_fit_says_how_much_is_needed_how_much_there_is_and_what_ho
     tables = synthetic.SyntheticTables(rows, manifest=synthetic.manifest(failure))
     warning = next(note for note in of_kind(view_named("summary").build(tables), Note) if note.kind == "warning")
     assert warning.text.startswith("Does not fit: it needs 22.00 GiB of HBM, there are 16.00 GiB.")
-    assert "held by temp 40.00 MiB, argument 24.00 MiB" in warning.text
+    assert warning.text.endswith("Held by temporaries 40.00 MiB, arguments 24.00 MiB, outputs 8.00 MiB.")
 
 
 def test_every_number_has_an_origin_and_estimates_say_how_far_they_reach(synthetic):

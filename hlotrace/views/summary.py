@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import alive, costs
 from hlotrace.analyses.findings import findings
-from hlotrace.units import format_bytes, format_count, format_ns
+from hlotrace.units import format_bytes, format_count, format_ns, is_missing
 from hlotrace.views import memory, ops
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
 from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of
@@ -31,26 +31,36 @@ if TYPE_CHECKING:
 
 QUESTION = "What is this, does it fit, how long does it take, and what costs most?"
 
+HOLDERS = {
+    "argument": "arguments",
+    "alias": "donated arguments",
+    "output": "outputs",
+    "temp": "temporaries",
+    "preallocated": "temporaries",
+    "constant": "constants",
+}
+"""What categories of allocations are called in a sentence."""
 LAUNCH_COLUMNS = ("instruction", "category", "cycles_total", "share", "source")
 VALUE_COLUMNS = ("value", "category", "bytes", "shape", "source")
 
 TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
 
 BUFFER_COLUMNS = (
-    "memory_space", "memory_space_name", "allocation", "category", "value", "offset_bytes", "bytes", "padding_bytes",
-    "shape", "live_from", "live_to", "op_name", "source_file", "source_line",
-)  # fmt: skip
+    *("memory_space", "memory_space_name", "allocation", "allocation_bytes", "category", "value", "offset_bytes"),
+    *("bytes", "padding_bytes", "shape", "live_from", "live_to", "op_name", "source_file", "source_line"),
+)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a summary is of: the module's row, its launches, and what is alive at the peak of its main memory."""
+    """What a summary is of: the module's row, its launches, its values in the main memory and those at the peak."""
 
     tables: Tables
     row: dict[str, Any]
     launched: pd.DataFrame
     peak: alive.Position | None
     at_peak: pd.DataFrame | None
+    buffers: pd.DataFrame | None
     program: Program | None
 
 
@@ -87,10 +97,12 @@ def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
     timeline = rows_of(tables, "memory_timeline", name)
     spaces = alive.spaces(timeline)
     peak = alive.position(timeline, spaces[0]) if spaces else None
-    at_peak = None
+    at_peak = buffers = None
     if peak is not None:
-        at_peak = alive.alive(rows_of(tables, "buffers", name, BUFFER_COLUMNS), spaces[0], peak.index)
-    return Subject(tables, row, launched, peak, at_peak, _program(tables.manifest, name))
+        buffers = rows_of(tables, "buffers", name, BUFFER_COLUMNS)
+        buffers = buffers[buffers["memory_space"] == spaces[0]]
+        at_peak = alive.alive(buffers, spaces[0], peak.index)
+    return Subject(tables, row, launched, peak, at_peak, buffers, _program(tables.manifest, name))
 
 
 def _program(manifest: Manifest | None, module: str) -> Program | None:
@@ -128,15 +140,21 @@ def failure_notes(subject: Subject) -> list[Block]:
     needed = failure.needed_bytes or subject.row["hbm_needed_bytes"]
     available = failure.available_bytes or subject.row["hbm_capacity_bytes"]
     text = f"Does not fit: it needs {format_bytes(needed)} of {space}, there are {format_bytes(available)}."
-    return [Note(f"{text}{_holders(subject.at_peak)}", "warning")]
+    return [Note(text + (_holders(subject) if space == "HBM" else ""), "warning")]
 
 
-def _holders(at_peak: pd.DataFrame | None) -> str:
-    if at_peak is None or at_peak.empty:
+def _holders(subject: Subject) -> str:
+    """What takes the memory that is missing: allocations by category, temporaries of both kinds together."""
+    if subject.buffers is None or subject.buffers.empty:
         return ""
-    held = at_peak.groupby("category")["counted_bytes"].sum().sort_values(ascending=False)
-    parts = ", ".join(f"{category} {format_bytes(int(size))}" for category, size in held.items() if size)
-    return f" At the peak it is held by {parts}; the largest values are below."
+    allocations = subject.buffers.drop_duplicates("allocation")
+    held: dict[str, int] = {}
+    for category, size in zip(allocations["category"], allocations["allocation_bytes"], strict=True):
+        name = HOLDERS.get(category)
+        if name is not None and not is_missing(size):
+            held[name] = held.get(name, 0) + int(size)
+    largest = sorted(((size, name) for name, size in held.items() if size), reverse=True)
+    return f" Held by {', '.join(f'{name} {format_bytes(size)}' for size, name in largest)}." if largest else ""
 
 
 def headline(subject: Subject) -> Figures:
@@ -223,6 +241,8 @@ def _before(value: int | None) -> str:
 
 
 def _compile_detail(row: dict[str, Any]) -> str:
+    if row["compile_ns"] is None and row["error"] is not None:
+        return "there is no executable"
     if row["compile_ns"] is None:
         return "not known: a raw dump does not say"
     parts = (("trace", row["trace_ns"]), ("lower", row["lower_ns"]))
