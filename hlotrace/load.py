@@ -21,7 +21,7 @@ from hlotrace._cache import Cache
 from hlotrace._open import Source, open_path
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
 from hlotrace.errors import unknown_name
-from hlotrace.tables import ALL_TABLES
+from hlotrace.tables import ALL_TABLES, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,25 +150,6 @@ class _Store:
             self._built = assemble(tree, self.source.path)
         self._cache.write(self._built.tables, self._built.manifest)
         return self._built
-
-
-def to_frame(table: pa.Table) -> pd.DataFrame:
-    """A pandas frame with the declared dtypes."""
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    def dtype(kind: pa.DataType) -> object:
-        if pa.types.is_string(kind):
-            return pd.StringDtype("pyarrow", na_value=np.nan)
-        if pa.types.is_int64(kind):
-            return pd.Int64Dtype()
-        if pa.types.is_boolean(kind):
-            return pd.BooleanDtype()
-        return pd.ArrowDtype(kind) if pa.types.is_list(kind) else None
-
-    frame: pd.DataFrame = table.to_pandas(types_mapper=dtype)
-    return frame
 
 
 def load(path: str | os.PathLike[str]) -> Tables:

@@ -1,7 +1,7 @@
 """The public tables: every column's dtype, unit and meaning, declared once.
 
 The loader shapes frames by these declarations, the reference page is made from them, and tests hold parsers
-and analyses to them. Nothing heavy is imported here; `arrow_schema` imports pyarrow when it is called.
+and analyses to them. Nothing heavy is imported here, but for what makes Arrow schemas and pandas frames of them, when it is called.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 DType = Literal["string", "int", "float", "bool", "strings", "ints"]
@@ -379,3 +380,22 @@ ALL_TABLES: dict[str, Table] = {
         PROBLEMS,
     )
 }
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """A pandas frame with the declared dtypes."""
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    def dtype(kind: pa.DataType) -> object:
+        if pa.types.is_string(kind):
+            return pd.StringDtype("pyarrow", na_value=np.nan)
+        if pa.types.is_int64(kind):
+            return pd.Int64Dtype()
+        if pa.types.is_boolean(kind):
+            return pd.BooleanDtype()
+        return pd.ArrowDtype(kind) if pa.types.is_list(kind) else None
+
+    frame: pd.DataFrame = table.to_pandas(types_mapper=dtype)
+    return frame

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hlotrace.bundle import Failure, Manifest, Program
-from hlotrace.load import to_frame
-from hlotrace.tables import ALL_TABLES
+from hlotrace.tables import ALL_TABLES, to_frame
 
 MIB = 1 << 20
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import chosen_module
-from hlotrace.load import to_frame
+from hlotrace.tables import to_frame
 from hlotrace.views.blocks import Block, Heading, Note, ShownColumn
 
 if TYPE_CHECKING:
