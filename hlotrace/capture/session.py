@@ -56,7 +56,7 @@ class Session:
     """One capture in this process.
 
     Attributes:
-        environment: the variables a compiler reads: as the process got them, and from the first compile on as the script
+        environment: the variables a compiler reads: as the process got them; from the first compile on, as the script
             had set them by then.
         listeners: told of the calls of captured programs.
         describe_backend: gives the default backend's name, device kind and device count.
