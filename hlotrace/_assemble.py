@@ -12,11 +12,12 @@ import pyarrow as pa
 from hlotrace._layout import layout
 from hlotrace._manifest_tables import compilations_table, program_columns
 from hlotrace._memory import Memory, add_memory, modelled, read_memory
-from hlotrace._modules import Part, Problems, Stage, guessed_stage, make_part, platform_of, stage_of_name
+from hlotrace._modules import Part, Problems, Stage, make_part, stage_of_name
 from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
 from hlotrace.devices import chip_by_target
 from hlotrace.errors import HlotraceError, ParseError
+from hlotrace.hlo.guesses import guessed_stage, platform_of
 from hlotrace.parsers import hlo_proto, hlo_text
 from hlotrace.parsers.target_arguments import read_target
 from hlotrace.tables import ALL_TABLES

@@ -14,6 +14,7 @@ from hlotrace.hlo.module import CALL_ROLES
 from hlotrace.hlo.shape import Shape
 from hlotrace.parsers import _hlo_arrays as a
 from hlotrace.parsers._hlo_draft import LINE, Owned
+from hlotrace.parsers._hlo_implied import agree
 from hlotrace.parsers._hlo_infer import ONE_OPERAND, TWO_OPERANDS
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class _Wrapper:
     def _signature(self, start: int, opcode: str, result: Shape) -> tuple[list[Shape | None], Shape | None]:
         """The shapes of the operation's operands and of its result.
 
-        Operands may also come with updates, and the done has the result. Where a call or fusion is bound to none or
+        Operands may also come with updates, and a result with the done. Where a call or fusion is bound to none or
         some of its operands only, they are the parameters of what it calls.
         """
         draft = self.draft
@@ -124,6 +125,7 @@ class _Wrapper:
         parameters = self._parameters_called(start) if opcode in ("call", "fusion") else []
         if len(parameters) <= len(operands):
             absent = [_PLACEHOLDER] * (_ARITY.get(opcode, 0) - len(operands))
+            final = final if final and not agree(final, result) else result
             return [*(self._shape(row, element) for row, element in operands), *absent], final
         root = draft.computations[draft.rows[parameters[0], a.COMPUTATION], a.C_ROOT]
         return [self._shape(row, -1) for row in parameters], self._shape(int(root), -1)

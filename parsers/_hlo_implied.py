@@ -48,7 +48,7 @@ def complete_shapes(draft: Draft, problems: list[tuple[str, str, str]]) -> None:
         if shape is None and is_missing:
             what = f"expected a shape: that of this {opcode!r} does not follow from its operands"
             raise ParseError(what, place=draft.where(row))
-        if shape is None or (not is_missing and _agree(draft.shapes[draft.rows[row, a.SHAPE]], shape)):
+        if shape is None or (not is_missing and agree(draft.shapes[draft.rows[row, a.SHAPE]], shape)):
             continue
         if not is_missing:
             what = f"the result {draft.shapes[draft.rows[row, a.SHAPE]].text} is not what {opcode} gives"
@@ -56,11 +56,11 @@ def complete_shapes(draft: Draft, problems: list[tuple[str, str, str]]) -> None:
         draft.rows[row, a.SHAPE] = draft.shape_number(shape)
 
 
-def _agree(one: Shape, other: Shape) -> bool:
+def agree(one: Shape, other: Shape) -> bool:
     """Whether two shapes are the same but for tiles and memory spaces."""
     if (one.dtype, one.dims, one.dynamic, _order(one)) != (other.dtype, other.dims, other.dynamic, _order(other)):
         return False
-    return len(one.elements) == len(other.elements) and all(map(_agree, one.elements, other.elements))
+    return len(one.elements) == len(other.elements) and all(map(agree, one.elements, other.elements))
 
 
 def _order(shape: Shape) -> tuple[int, ...]:

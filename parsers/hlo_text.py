@@ -17,8 +17,9 @@ from hlotrace.errors import ParseError
 from hlotrace.parsers import _hlo_arrays as a
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     from hlotrace.hlo.module import HloModule
@@ -75,6 +76,38 @@ def read_modules(text: str | bytes, *, place: str = "<text>") -> Iterator[HloMod
     while module is not None:
         yield module
         module = reader.read()
+
+
+def parse(text: str | bytes, *, place: str = "<text>") -> Mapping[str, pd.DataFrame]:
+    """The tables `computations`, `instructions` and `fusions` of a text that holds one module.
+
+    Its stage and its platform, which name memory spaces, are what the module itself gives away.
+
+    Raises:
+        ParseError: the text is no HLO, or holds several modules.
+    """
+    tables = None
+    for number, made in enumerate(parse_all(text, place=place)):
+        if number:
+            raise ParseError("expected one module, found several", place=place, remedy="parse_all gives them all.")
+        tables = made
+    assert tables is not None
+    return tables
+
+
+def parse_all(text: str | bytes, *, place: str = "<text>") -> Iterator[Mapping[str, pd.DataFrame]]:
+    """The tables of each module of a text, in its order.
+
+    Raises:
+        ParseError: the text is no HLO, or what follows the modules given so far is damaged.
+    """
+    from hlotrace.hlo.guesses import guessed_stage, platform_of
+    from hlotrace.hlo.tables import module_tables
+    from hlotrace.tables import to_frame
+
+    for hlo in read_modules(text, place=place):
+        tables = module_tables(hlo, module=hlo.name, stage=guessed_stage(hlo), platform=platform_of(hlo) or "cpu")
+        yield {name: to_frame(table) for name, table in tables.items()}
 
 
 def _bytes_of(text: str | bytes, place: str) -> bytes:
