@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hlotrace.devices import chip_by_device_kind, chip_by_target
 from hlotrace.hlo.liveness import Liveness
@@ -21,6 +20,8 @@ from hlotrace.parsers.buffer_assignment import read_buffer_assignment
 from hlotrace.parsers.live_range import read_live_ranges
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hlotrace._modules import Part, Problems, Stage
     from hlotrace._open import Tree
     from hlotrace.hlo.assignment import BufferAssignment
@@ -97,7 +98,8 @@ def add_memory(part: Part, instructions: pa.Table, memory: Memory) -> None:
     if memory.ranges is not None:
         timeline = timeline_table(assignment, memory.ranges, instructions, module=row["module"])
         part.tables["memory_timeline"] = [timeline]
-        row["hbm_peak_bytes"] = pc.max(timeline.filter(pc.field("memory_space") == HBM)["live_bytes"]).as_py()
+        live = timeline["live_bytes"].to_numpy()[timeline["memory_space"].to_numpy() == HBM]
+        row["hbm_peak_bytes"] = int(live.max()) if len(live) else None
     if not memory.is_assigned:
         return
     figures = memory_figures(assignment)

@@ -8,69 +8,83 @@ import numpy as np
 import pyarrow as pa
 
 from hlotrace.hlo.assignment import BufferAssignment, categorize
-from hlotrace.parsers._wire import Message
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hlotrace.hlo.shape import Shape
     from hlotrace.parsers._proto_rows import ModuleRows
+    from hlotrace.parsers._wire_columns import Fields
 
 
-def read_assignment(proto: Message, rows: ModuleRows) -> BufferAssignment:
+def read_assignment(proto: Fields, rows: ModuleRows) -> BufferAssignment:
     """The allocations and values of a BufferAssignmentProto; `rows` are those of the module it belongs to.
 
     XLA calls an allocation that is neither parameter, result, constant nor thread-local a preallocated temporary.
     """
-    values = {held.integer(1): held.message(3) for held in proto.messages(1)}
-    allocations = list(proto.messages(3))
-    assigned = [list(allocation.messages(9)) for allocation in allocations]
-    problems: list[tuple[str, str, str]] = []
-    places: list[tuple[str, str, str | None]] = []
-    for allocation, held in zip(allocations, assigned, strict=True):
-        for value in held:
-            located = values.get(value.integer(1))
-            if located is None:
-                place = f"allocation {allocation.integer(1)}"
-                problems.append((place, f"value {value.integer(1)} is not described", "its name and shape are missing"))
-            places.append(_place(located, rows) if located is not None else ("", "{}", None))
-    flat = [value for held in assigned for value in held]
+    _, buffers = proto.children(1)
+    _, allocations = proto.children(3)
+    owner, assigned = allocations.children(9)
+    identities = assigned.integers(1)
+    places, problems = _places(buffers, identities.tolist(), rows)
+    is_parameter = allocations.integers(5) > 0
+    start, indices = allocations.lists(10)
     return BufferAssignment(
-        index=_integers(allocations, 1),
-        size=_integers(allocations, 2),
-        color=_integers(allocations, 8),
-        category=np.array([_category(item) for item in allocations], np.int32),
-        parameter_number=np.array([item.integer(6) if item.integer(5) else -1 for item in allocations], np.int64),
-        parameter_index=tuple(_index(item.integers(10)) if item.integer(5) else "" for item in allocations),
-        value_start=np.cumsum([0, *map(len, assigned)], dtype=np.int64),
-        value_id=_integers(flat, 1),
+        index=allocations.integers(1),
+        size=allocations.integers(2),
+        color=allocations.integers(8),
+        category=_categories(allocations),
+        parameter_number=np.where(is_parameter, allocations.integers(6), -1),
+        parameter_index=tuple(
+            _index(indices[start[at] : start[at + 1]].tolist()) if is_parameter[at] else ""
+            for at in range(allocations.count)
+        ),
+        value_start=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=allocations.count))]).astype(np.int64),
+        value_id=identities,
         instruction=pa.array([name for name, _, _ in places], pa.string()),
         shape_index=pa.array([index for _, index, _ in places], pa.string()),
-        offset=_integers(flat, 2),
-        value_size=_integers(flat, 3),
+        offset=assigned.integers(2),
+        value_size=assigned.integers(3),
         shape=pa.array([shape for _, _, shape in places], pa.string()),
         problems=tuple(problems),
     )
 
 
-def _integers(items: list[Message], number: int) -> np.ndarray:
-    return np.array([item.integer(number) for item in items], np.int64)
+def _categories(allocations: Fields) -> NDArray[np.int32]:
+    flags = zip(*(allocations.integers(number).astype(bool).tolist() for number in (5, 7, 3, 12)), strict=True)
+    found = [
+        categorize(parameter=parameter, output=output, thread_local=local, constant=constant, preallocated=True)
+        for parameter, output, local, constant in flags
+    ]
+    return np.array(found, np.int32)
 
 
-def _category(allocation: Message) -> int:
-    return categorize(
-        parameter=bool(allocation.integer(5)),
-        output=bool(allocation.integer(7)),
-        thread_local=bool(allocation.integer(3)),
-        constant=bool(allocation.integer(12)),
-        preallocated=True,
-    )
+def _places(
+    buffers: Fields, wanted: list[int], rows: ModuleRows
+) -> tuple[list[tuple[str, str, str | None]], list[tuple[str, str, str]]]:
+    """Instruction, shape index and shape of each value; and a problem for each that is not described."""
+    at = {identity: number for number, identity in enumerate(buffers.integers(1).tolist())}
+    located = buffers.child(3)
+    instruction, older_names = located.integers(4, -1).tolist(), located.texts(2)
+    start, indices = located.lists(3)
+    places: list[tuple[str, str, str | None]] = []
+    problems = []
+    for identity in wanted:
+        number = at.get(identity)
+        if number is None:
+            problems.append((f"value {identity}", "the value is not described", "its name and shape are missing"))
+            places.append(("", "{}", None))
+            continue
+        index = indices[start[number] : start[number + 1]].tolist()
+        places.append(_place(instruction[number], older_names[number], index, rows))
+    return places, problems
 
 
-def _place(located: Message, rows: ModuleRows) -> tuple[str, str, str | None]:
-    """Instruction, shape index and shape of a value; older protos name the instruction instead of numbering it."""
-    row = rows.row_of.get(located.integer(4), -1) if 4 in located else -1
-    index = located.integers(3)
+def _place(identity: int, name: str, index: list[int], rows: ModuleRows) -> tuple[str, str, str | None]:
+    """Older protos name the instruction instead of numbering it."""
+    row = rows.row_of(identity) if identity >= 0 else -1
     if row < 0:
-        return located.text(2), _index(index), None
+        return name, _index(index), None
     shape: Shape | None = rows.shapes[rows.shape_numbers[row]]
     for at in index:
         shape = shape.elements[at] if shape is not None and 0 <= at < len(shape.elements) else None

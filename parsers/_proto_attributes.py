@@ -12,30 +12,23 @@ from hlotrace.parsers._wire import Message
 _Printer = Callable[[Message], list[str]]
 
 
-def attribute_texts(instruction: Message, opcode: str, calls: list[str], predecessors: list[str]) -> list[str]:
+def attribute_texts(instruction: Message, opcode: str) -> tuple[list[str], list[str], list[str]]:
     """Its attributes as `key=value`, in XLA's order, without metadata and backend_config.
 
-    Args:
-        instruction: an HloInstructionProto.
-        opcode: its opcode.
-        calls: the texts of what it calls, such as `to_apply=%add`.
-        predecessors: the names of its control predecessors, with `%`.
+    Returns:
+        Those that stand before what it calls, those between that and its control predecessors, and the rest.
     """
     printer = _PRINTERS.get(opcode)
-    parts = printer(instruction) if printer else []
-    parts += _accuracy(instruction)
-    parts += [*calls, *_flag(instruction, 89, "is_composite")]
+    head = [*(printer(instruction) if printer else []), *_accuracy(instruction)]
+    middle = _flag(instruction, 89, "is_composite")
     if 40 in instruction:
-        parts.append(f"sharding={sharding_text(instruction.message(40))}")
+        middle.append(f"sharding={sharding_text(instruction.message(40))}")
     if attributes := frontend_attributes_text(instruction.message(68)):
-        parts.append(f"frontend_attributes={attributes}")
-    if predecessors:
-        parts.append(f"control-predecessors={{{', '.join(predecessors)}}}")
-    if 82 in instruction:
-        parts += _statistics(instruction.message(82))
+        middle.append(f"frontend_attributes={attributes}")
+    tail = _statistics(instruction.message(82)) if 82 in instruction else []
     if 88 in instruction:
-        parts += _origin(instruction)
-    return parts
+        tail += _origin(instruction)
+    return head, middle, tail
 
 
 def frontend_attributes_text(attributes: Message) -> str:
@@ -115,10 +108,23 @@ def _precision(instruction: Message) -> list[str]:
 
 
 _ALGORITHMS = (
-    "unset any_f8_any_f8_f32 any_f8_any_f8_f32_fast_accum f16_f16_f16 f16_f16_f32 bf16_bf16_bf16 bf16_bf16_f32 "
-    "bf16_bf16_f32_x3 bf16_bf16_f32_x6 tf32_tf32_f32 tf32_tf32_f32_x3 f32_f32_f32 f64_f64_f64 bf16_bf16_f32_x9 "
-    "bf16_bf16_fp8x3 bf16_bf16_fp8x4"
-).split()
+    "unset",
+    "any_f8_any_f8_f32",
+    "any_f8_any_f8_f32_fast_accum",
+    "f16_f16_f16",
+    "f16_f16_f32",
+    "bf16_bf16_bf16",
+    "bf16_bf16_f32",
+    "bf16_bf16_f32_x3",
+    "bf16_bf16_f32_x6",
+    "tf32_tf32_f32",
+    "tf32_tf32_f32_x3",
+    "f32_f32_f32",
+    "f64_f64_f64",
+    "bf16_bf16_f32_x9",
+    "bf16_bf16_fp8x3",
+    "bf16_bf16_fp8x4",
+)
 
 
 def _algorithm(instruction: Message) -> list[str]:

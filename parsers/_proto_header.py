@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hlotrace.hlo.module import Frames
 from hlotrace.parsers._proto_attributes import frontend_attributes_text
 from hlotrace.parsers._proto_shape import shape_text
-from hlotrace.parsers._wire import Message
+
+if TYPE_CHECKING:
+    from hlotrace.parsers._wire import Message
 
 _ALIAS_KINDS = ("", "may-alias", "must-alias")
 
@@ -44,9 +47,7 @@ def _program_shape(program: Message) -> str:
 
 def _counted(shapes: Iterable[Message]) -> str:
     """Shapes in a row, each fifth with its number in a comment as XLA writes it in a header."""
-    texts = [
-        (f"/*index={at}*/" if at and not at % 5 else "") + shape_text(shape) for at, shape in enumerate(shapes)
-    ]
+    texts = [(f"/*index={at}*/" if at and not at % 5 else "") + shape_text(shape) for at, shape in enumerate(shapes)]
     return ", ".join(texts)
 
 

@@ -6,9 +6,12 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from hlotrace.parsers._proto_shape import primitive_type
-from hlotrace.parsers._wire import Message
+
+if TYPE_CHECKING:
+    from hlotrace.parsers._wire import Message
 
 ELIDED = "{...}"
 _MOST = 10

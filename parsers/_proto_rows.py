@@ -1,8 +1,9 @@
-"""The instructions of an HloModuleProto, gathered row by row and turned into an HloModule's columns."""
+"""The instructions of an HloModuleProto, turned into an HloModule's columns."""
 
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,17 +14,25 @@ from hlotrace.hlo.module import CALL_ROLES, Frames, HloModule
 from hlotrace.hlo.shape_text import parse_shape
 from hlotrace.parsers._proto_attributes import attribute_texts
 from hlotrace.parsers._proto_literal import literal_text
+from hlotrace.parsers._proto_order import callees_first, calls_of, is_newer, rank_in_schedule
 from hlotrace.parsers._proto_shape import shape_text
 from hlotrace.parsers._proto_sharding import op_metadata_text
 from hlotrace.parsers._wire import Message
+from hlotrace.parsers._wire_columns import Fields, scan, scan_message
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hlotrace.hlo.shape import Shape
 
-_PLAIN_METADATA = frozenset((2, 3, 4, 15))
-"""Fields of OpMetadata that have columns of their own."""
+_IN_COLUMNS = frozenset((1, 2, 3, 7, 8, 9, 35, 36, 37, 38, 43, 72, 99))
+"""Fields of an instruction that do not stand among its attributes."""
 
-_UNPRINTED_METADATA = frozenset((8, 9, 20))
+_EMPTY_IS_ABSENT = (68, 82)
+"""Frontend attributes and statistics, which XLA writes for every instruction."""
+
+_IN_METADATA_COLUMNS = frozenset((2, 3, 4, 8, 9, 15, 20))
+"""Fields of OpMetadata that have columns of their own, and those that the text leaves out."""
 
 _ROLE = {name: at for at, name in enumerate(CALL_ROLES)}
 
@@ -39,225 +48,283 @@ class _Interned:
 
 
 class ModuleRows:
-    """The rows of a module; `row_of` finds an instruction by its id."""
+    """The instructions of a module in the order of its text.
+
+    Attributes:
+        names: of each row. shape_numbers: of each row, into `shapes`.
+    """
 
     def __init__(self, module: Message) -> None:
         self.place = module.place
-        self.computations = _callees_first(list(module.messages(3)))
-        self._entry_id = module.integer(6)
-        self._entry_name = module.text(2)
-        self._payloads = [module.data[span] for span in module._spans(22)]
-        self._computation_names = {item.integer(5): item.text(1) for item in self.computations}
-        self._computation_at = {item.integer(5): at for at, item in enumerate(self.computations)}
-        self.instructions: list[Message] = []
-        self.starts = [0]
-        orders = _orders(module.message(7))
-        bodies = [_ordered(list(item.messages(2)), orders.get(item.integer(5))) for item in self.computations]
-        self._is_newer = _is_newer(bodies)
-        self._elements: dict[int, tuple[int, int]] = {}
-        for item, body in zip(self.computations, bodies, strict=True):
-            if self._is_newer:
-                body = self._without_elements(body, item.integer(6))
-            self.instructions += body
-            self.starts.append(len(self.instructions))
-        self.row_of = {item.integer(35): row for row, item in enumerate(self.instructions)}
-        self.names = [item.text(1) for item in self.instructions]
-        self._opcode = _Interned()
+        self._data = module.data
+        self._entry = (module.integer(6), module.text(2))
+        self._payloads = [module.data[span] for span in module.spans(22)]
+        self._computations, self._fields = self._ordered(module)
+        self._identities = self._fields.integers(35)
+        self._sorter = np.argsort(self._identities, kind="stable")
+        self._opcodes = self._fields.texts(2)
+        self._operand_start, operands = self._fields.lists(36)
+        self._operand_ids = operands.tolist()
+        self._called_start, called = self._fields.lists(38)
+        self._called_ids = called.tolist()
+        self._computation_at = {one: at for at, one in enumerate(self._computations.integers(5).tolist())}
+        self._computation_names = self._computations.texts(1)
+        self.names = self._fields.texts(1)
         self._shape = _Interned()
-        self._shape_of_bytes: dict[bytes, int] = {}
-        self.shape_numbers = [self._shape_number(item) for item in self.instructions]
+        self.shape_numbers = self._number_shapes()
         self.shapes: tuple[Shape, ...] = tuple(map(parse_shape, self._shape.numbers))
+
+    def row_of(self, identity: int) -> int:
+        """The row of an instruction by its id, -1 for none."""
+        at = int(np.searchsorted(self._identities, identity, sorter=self._sorter))
+        if at == len(self._sorter) or self._identities[self._sorter[at]] != identity:
+            return -1
+        return int(self._sorter[at])
 
     def build(self, *, name: str, attributes: dict[str, str], frames: Frames | None) -> HloModule:
         """The module in columns."""
-        items = self.instructions
-        opcodes = [item.text(2) for item in items]
-        opcode = np.array([self._opcode(text) for text in opcodes], np.int32)
-        operand_start, operand, element = self._operands()
-        called_start, called, role, calls = self._calls(opcodes)
-        metadata = [item.message(7) for item in items]
-        raw = [self._attributes(*row) for row in zip(items, opcodes, calls, metadata, strict=True)]
+        fields = self._fields
+        opcode = _Interned()
+        numbers = np.array([opcode(text) for text in self._opcodes], np.int32)
+        operand, element = self._operands()
+        called_start, called, role, call_texts = self._calls()
+        metadata = fields.child(7)
+        parameter = np.where(numbers == opcode.numbers.get("parameter", -1), fields.integers(9), -1)
         return HloModule(
             name=name,
             attributes=attributes,
-            computation_names=tuple(item.text(1) for item in self.computations),
-            computation_start=np.array(self.starts, np.int32),
-            computation_root=np.array([self.row_of.get(item.integer(6), -1) for item in self.computations], np.int32),
-            computation_line=np.full(len(self.computations), -1, np.int32),
-            entry=self._entry(),
+            computation_names=tuple(self._computation_names),
+            computation_start=self._starts,
+            computation_root=np.array([self.row_of(root) for root in self._computations.integers(6)], np.int32),
+            computation_line=np.full(self._computations.count, -1, np.int32),
+            entry=self._entry_at(),
             names=pa.array(self.names, pa.string()),
-            opcode=opcode,
-            opcodes=tuple(self._opcode.numbers),
-            shape=np.array(self.shape_numbers, np.int32),
+            opcode=numbers,
+            opcodes=tuple(opcode.numbers),
+            shape=self.shape_numbers,
             shapes=self.shapes,
-            parameter_number=np.array(
-                [item.integer(9) if text == "parameter" else -1 for item, text in zip(items, opcodes, strict=True)],
-                np.int32,
-            ),
-            line=np.full(len(items), -1, np.int32),
-            operand_start=operand_start,
+            parameter_number=parameter.astype(np.int32),
+            line=np.full(fields.count, -1, np.int32),
+            operand_start=self._operand_start.astype(np.int32),
             operand=operand,
             operand_element=element,
             called_start=called_start,
             called=called,
             called_role=role,
-            literal=pa.array(
-                [
-                    literal_text(item.message(8)) if text == "constant" else None
-                    for item, text in zip(items, opcodes, strict=True)
-                ],
-                pa.string(),
-            ),
-            raw_attributes=pa.array(raw, pa.string()),
-            backend_config=pa.array([self._backend_config(item) for item in items], pa.string()),
-            op_name=pa.array([held.text(2) or None for held in metadata], pa.string()),
-            source_file=pa.array([held.text(3) or None for held in metadata], pa.string()),
-            source_line=np.array([held.integer(4, -1) for held in metadata], np.int32),
-            stack_frame=np.array([held.integer(15) for held in metadata], np.int32),
+            literal=pa.array(self._literals(), pa.string()),
+            raw_attributes=pa.array(self._attributes(call_texts, metadata), pa.string()),
+            backend_config=pa.array(self._backend_configs(), pa.string()),
+            op_name=metadata.strings(2),
+            source_file=metadata.strings(3),
+            source_line=metadata.integers(4, -1).astype(np.int32),
+            stack_frame=metadata.integers(15).astype(np.int32),
             frames=frames,
         )
 
-    def _entry(self) -> int:
-        if self._entry_id in self._computation_at:
-            return self._computation_at[self._entry_id]
-        names = [item.text(1) for item in self.computations]
-        return names.index(self._entry_name) if self._entry_name in names else -1
+    def _ordered(self, module: Message) -> tuple[Fields, Fields]:
+        """The computations and the instructions, in the order in which the text has them."""
+        computations = scan_message(module).children(3)[1]
+        owner, fields = computations.children(2)
+        identity = fields.integers(35)
+        start, called = fields.lists(38)
+        calls = calls_of(computations.count, owner, identity, start, called.tolist())
+        order = callees_first(computations.integers(5).tolist(), calls)
+        rank = np.zeros(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        self._newer = is_newer(fields, fields.raw(2))
+        roots = computations.integers(6)
+        self._elements = self._hidden_elements(fields, identity, roots[owner]) if self._newer else {}
+        kept = np.array([one not in self._elements for one in identity.tolist()], bool)
+        by_place = np.lexsort((rank_in_schedule(module, identity), rank[owner]))
+        by_place = by_place[kept[by_place]]
+        sizes = np.bincount(rank[owner][by_place], minlength=len(order))
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        place = module.place
+        return (
+            scan(module.data, place, computations.starts[order], computations.ends[order]),
+            scan(module.data, place, fields.starts[by_place], fields.ends[by_place]),
+        )
 
-    def _shape_number(self, item: Message) -> int:
-        raw = item.raw(3)
-        number = self._shape_of_bytes.get(raw)
-        if number is None:
-            number = self._shape_of_bytes[raw] = self._shape(shape_text(item.message(3)))
-        return number
+    def _hidden_elements(
+        self, fields: Fields, identity: NDArray[np.int64], root: NDArray[np.int64]
+    ) -> dict[int, tuple[int, int]]:
+        """Instructions that only take an element of a tuple, which the newer text writes where they are used.
 
-    def _name(self, identity: int, user: Message) -> str:
+        By their ids: the tuple's id and the element's number.
+        """
+        opcodes = np.array([opcode == b"get-tuple-element" for opcode in fields.raw(2)], bool)
+        start, operands = fields.lists(36)
+        index = fields.integers(13)
+        found: dict[int, tuple[int, int]] = {}
+        for at in np.flatnonzero(opcodes & (identity != root) & (np.diff(start) > 0)).tolist():
+            source = int(operands[start[at]])
+            if source not in found:
+                found[int(identity[at])] = (source, int(index[at]))
+        return found
+
+    def _entry_at(self) -> int:
+        identity, name = self._entry
+        if identity in self._computation_at:
+            return self._computation_at[identity]
+        return self._computation_names.index(name) if name in self._computation_names else -1
+
+    def _number_shapes(self) -> NDArray[np.int32]:
+        of_bytes: dict[bytes, int] = {}
+        numbers = np.zeros(self._fields.count, np.int32)
+        for row, raw in enumerate(self._fields.raw(3)):
+            number = of_bytes.get(raw)
+            if number is None:
+                number = of_bytes[raw] = self._shape(shape_text(Message(raw, self.place)))
+            numbers[row] = number
+        return numbers
+
+    def _source(self, identity: int, user: int) -> tuple[int, int]:
+        """The row that an id means, and the element of its result; -1 for the whole."""
         of, element = self._elements.get(identity, (identity, -1))
-        return self.names[self._row(of, user)] + (f"#{element}" if element >= 0 else "")
+        row = self.row_of(of)
+        if row < 0:
+            raise self._missing(f"instruction {self.names[user]!r} uses instruction {identity}", user)
+        return row, element
 
-    def _row(self, identity: int, user: Message) -> int:
-        row = self.row_of.get(identity)
-        if row is None:
-            raise ParseError(
-                f"instruction {user.text(1)!r} uses instruction {identity}, which is not in the module",
-                place=f"{self.place} at byte {user.start}",
-                remedy="The file is damaged: make the dump again.",
-            )
-        return row
+    def _missing(self, what: str, row: int) -> ParseError:
+        return ParseError(
+            f"{what}, which is not in the module",
+            place=f"{self.place} at byte {self._fields.starts[row]}",
+            remedy="The file is damaged: make the dump again.",
+        )
 
-    def _dtype(self, identity: int, user: Message) -> str:
-        of, element = self._elements.get(identity, (identity, -1))
-        shape = self.shapes[self.shape_numbers[self._row(of, user)]]
-        return shape.dtype if element < 0 else shape.elements[element].dtype
+    def _operands(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        users = np.repeat(np.arange(self._fields.count), np.diff(self._operand_start)).tolist()
+        pairs = [self._source(one, user) for one, user in zip(self._operand_ids, users, strict=True)]
+        both = np.array(pairs, np.int32).reshape(-1, 2)
+        return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
-    def _without_elements(self, body: list[Message], root: int) -> list[Message]:
-        """The instructions less those that only take an element of a tuple; who used them names the element itself."""
-        kept = []
-        for item in body:
-            identity = item.integer(35)
-            operands = item.integers(36)
-            taken = item.text(2) == "get-tuple-element" and identity != root and operands
-            if taken and operands[0] not in self._elements:
-                self._elements[identity] = (operands[0], item.integer(13))
-            else:
-                kept.append(item)
-        return kept
-
-    def _operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        start, rows, elements = [0], [], []
-        for item in self.instructions:
-            for identity in item.integers(36):
-                of, element = self._elements.get(identity, (identity, -1))
-                rows.append(self._row(of, item))
-                elements.append(element)
-            start.append(len(rows))
-        return np.array(start, np.int32), np.array(rows, np.int32), np.array(elements, np.int32)
-
-    def _calls(self, opcodes: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[list[str]]]:
+    def _calls(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], list[list[str]]]:
         """Where each row's calls begin, what is called and how, and the texts of the calls."""
-        start, called, roles = [0], [], []
-        texts: list[list[str]] = []
-        for item, opcode in zip(self.instructions, opcodes, strict=True):
-            pairs = self._called(item, opcode)
-            called += [self._computation_at[identity] for _, identity in pairs]
+        counts = np.zeros(self._fields.count, np.int64)
+        called, roles = [], []
+        texts: list[list[str]] = [[]] * self._fields.count
+        for row in np.flatnonzero(np.diff(self._called_start)).tolist():
+            pairs = self._called(row)
+            counts[row] = len(pairs)
+            called += [at for _, at in pairs]
             roles += [_ROLE[role] for role, _ in pairs]
-            start.append(len(called))
-            texts.append(self._call_texts(pairs) if pairs else [])
-        return np.array(start, np.int32), np.array(called, np.int32), np.array(roles, np.int32), texts
+            texts[row] = self._call_texts(pairs)
+        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return start, np.array(called, np.int32), np.array(roles, np.int32), texts
 
-    def _called(self, item: Message, opcode: str) -> list[tuple[str, int]]:
+    def _called(self, row: int) -> list[tuple[str, int]]:
         """Attribute and computation of each call, in the order of the text."""
+        opcode = self._opcodes[row]
         if opcode in ("async-update", "async-done"):
             return []
-        identities = item.integers(38)
-        for identity in identities:
+        found = []
+        for identity in self._called_ids[self._called_start[row] : self._called_start[row + 1]]:
             if identity not in self._computation_at:
-                raise ParseError(
-                    f"instruction {item.text(1)!r} calls computation {identity}, which is not in the module",
-                    place=f"{self.place} at byte {item.start}",
-                    remedy="The file is damaged: make the dump again.",
-                )
-        if opcode == "while" and len(identities) == 2:
-            return [("condition", identities[1]), ("body", identities[0])]
-        if opcode == "conditional":
-            return list(zip(self._branch_roles(item, len(identities)), identities, strict=True))
-        if opcode == "select-and-scatter" and len(identities) == 2:
-            return [("select", identities[0]), ("scatter", identities[1])]
-        if opcode in ("fusion", "async-start"):
-            return [("calls", identity) for identity in identities]
-        role = "called_computations" if opcode == "custom-call" else "to_apply"
-        return [(role, identity) for identity in identities]
+                raise self._missing(f"instruction {self.names[row]!r} calls computation {identity}", row)
+            found.append(self._computation_at[identity])
+        if opcode == "while" and len(found) == 2:
+            return [("condition", found[1]), ("body", found[0])]
+        if opcode == "select-and-scatter" and len(found) == 2:
+            return [("select", found[0]), ("scatter", found[1])]
+        if opcode == "conditional" and len(found) == 2 and self._operand_dtype(row) == "pred":
+            return [("true_computation", found[0]), ("false_computation", found[1])]
+        role = {
+            "fusion": "calls",
+            "async-start": "calls",
+            "custom-call": "called_computations",
+            "conditional": "branch_computations",
+        }.get(opcode, "to_apply")
+        return [(role, at) for at in found]
 
-    def _branch_roles(self, item: Message, count: int) -> list[str]:
-        selectors = item.integers(36)
-        if count == 2 and selectors and self._dtype(selectors[0], item) == "pred":
-            return ["true_computation", "false_computation"]
-        return ["branch_computations"] * count
+    def _operand_dtype(self, row: int) -> str:
+        """The element type of the first operand; empty when there is none."""
+        if self._operand_start[row] == self._operand_start[row + 1]:
+            return ""
+        of, element = self._source(self._operand_ids[self._operand_start[row]], row)
+        shape = self.shapes[self.shape_numbers[of]]
+        if element < 0:
+            return shape.dtype
+        return shape.elements[element].dtype if element < len(shape.elements) else ""
 
     def _call_texts(self, pairs: list[tuple[str, int]]) -> list[str]:
-        names = self._computation_names
+        if not pairs:
+            return []
+        names = ["%" + self._computation_names[at] for _, at in pairs]
         role = pairs[0][0]
         if role in ("branch_computations", "called_computations") or (role in ("calls", "to_apply") and len(pairs) > 1):
-            return [f"{role}={{{', '.join('%' + names[identity] for _, identity in pairs)}}}"]
-        return [f"{key}=%{names[identity]}" for key, identity in pairs]
+            return [f"{role}={{{', '.join(names)}}}"]
+        return [f"{key}={name}" for (key, _), name in zip(pairs, names, strict=True)]
 
-    def _attributes(self, item: Message, opcode: str, calls: list[str], metadata: Message) -> str:
-        predecessors = ["%" + self._name(identity, item) for identity in item.integers(37)]
-        parts = attribute_texts(item, opcode, calls, predecessors)
-        if opcode == "compare" and item.text(102) == "TOTAL" and self._compares_floats(item):
-            parts.insert(1, "order=TOTAL")
-        if metadata.fields.keys() - _PLAIN_METADATA - _UNPRINTED_METADATA:
-            parts.append(f"metadata={{{op_metadata_text(metadata)}}}")
-        return ", ".join(parts)
+    def _literals(self) -> list[str | None]:
+        cached = lru_cache(None)(lambda raw: literal_text(Message(raw, self.place)))
+        rows = zip(self._opcodes, self._fields.raw(8), strict=True)
+        return [cached(raw) if opcode == "constant" else None for opcode, raw in rows]
 
-    def _compares_floats(self, item: Message) -> bool:
-        """Whether a total order needs to be said: integers have no other."""
-        operands = item.integers(36)
-        dtype = self._dtype(operands[0], item) if operands else ""
-        return dtype.startswith(("f", "bf", "c"))
+    def _attributes(self, calls: list[list[str]], metadata: Fields) -> list[str]:
+        """All attributes of each row as text; equal ones are printed once."""
+        printed: dict[tuple[object, ...], tuple[list[str], list[str], list[str]]] = {}
+        own = self._own_fields()
+        orders = self._fields.texts(102)
+        predecessors = self._predecessors()
+        other_metadata = self._with_other_metadata(metadata)
+        texts = []
+        for row, opcode in enumerate(self._opcodes):
+            held = own[row]
+            needs_shape = held and (opcode.startswith("collective-permute") or any(number == 88 for number, _ in held))
+            key = (opcode, self.shape_numbers[row] if needs_shape else -1, *held)
+            parts = printed.get(key)
+            if parts is None:
+                parts = printed[key] = attribute_texts(self._fields.message(row), opcode)
+            head, middle, tail = parts
+            if opcode == "compare" and orders[row] == "TOTAL" and self._operand_dtype(row).startswith(("f", "bf", "c")):
+                head = [head[0], "order=TOTAL", *head[1:]]
+            whole = [*head, *calls[row], *middle, *predecessors.get(row, []), *tail, *other_metadata.get(row, [])]
+            texts.append(", ".join(whole))
+        return texts
 
-    def _backend_config(self, item: Message) -> str | None:
-        if 99 in item:
-            payload = item.message(99)
+    def _own_fields(self) -> list[list[tuple[int, bytes]]]:
+        """Of each row the fields that its attributes come from, less those that XLA writes without content."""
+        fields = self._fields
+        found: list[list[tuple[int, bytes]]] = [[] for _ in range(fields.count)]
+        wanted = ~np.isin(fields.number, list(_IN_COLUMNS))
+        wanted &= (fields.stop != fields.value) | ~np.isin(fields.number, _EMPTY_IS_ABSENT)
+        literals = np.array([opcode == "custom-call" for opcode in self._opcodes], bool)
+        wanted |= (fields.number == 8) & literals[fields.owner] if len(literals) else wanted
+        rows = np.flatnonzero(wanted)
+        columns = (fields.owner[rows], fields.number[rows], fields.value[rows], fields.stop[rows])
+        for owner, number, value, stop in zip(*(column.tolist() for column in columns), strict=True):
+            content = self._data[value:stop] if stop >= 0 else value.to_bytes(8, "little", signed=True)
+            found[owner].append((number, content))
+        return found
+
+    def _predecessors(self) -> dict[int, list[str]]:
+        start, identities = self._fields.lists(37)
+        found = {}
+        for row in np.flatnonzero(np.diff(start)).tolist():
+            pairs = [self._source(one, row) for one in identities[start[row] : start[row + 1]].tolist()]
+            names = ["%" + self.names[at] + (f"#{element}" if element >= 0 else "") for at, element in pairs]
+            found[row] = [f"control-predecessors={{{', '.join(names)}}}"]
+        return found
+
+    def _with_other_metadata(self, metadata: Fields) -> dict[int, list[str]]:
+        """The whole metadata as text, of the rows whose metadata says more than there are columns for."""
+        other = ~np.isin(metadata.number, list(_IN_METADATA_COLUMNS))
+        rows = np.unique(metadata.owner[other]).tolist()
+        return {row: [f"metadata={{{op_metadata_text(metadata.message(row))}}}"] for row in rows}
+
+    def _backend_configs(self) -> list[str | None]:
+        texts = self._fields.texts(43)
+        for row in np.flatnonzero(self._fields.has(99)).tolist():
+            payload = self._fields.message(row).message(99)
             raw = payload.raw(1)
-            if not raw and payload.integer(2) < len(self._payloads):
+            if not raw and 0 <= payload.integer(2) < len(self._payloads):
                 raw = self._payloads[payload.integer(2)]
-        else:
-            raw = item.raw(43)
-        text = raw.decode("utf-8", "replace")
-        return (_sorted_json(text) if self._is_newer else text) or None
+            texts[row] = raw.decode("utf-8", "replace")
+        return [(_sorted_json(text) if self._newer else text) or None for text in texts]
 
 
-def _is_newer(bodies: list[list[Message]]) -> bool:
-    """Whether the XLA that wrote the proto dumps its text in the newer form.
-
-    The newer form (libtpu 0.0.50, jaxlib 0.12; not libtpu 0.0.42 and jaxlib 0.10.2) writes `%tuple#1` where a
-    get-tuple-element stands, and configurations with their keys sorted. The proto carries no version; but the older
-    XLA gives every comparison a `comparison_type`, the newer gives it none.
-    """
-    compares = [item for body in bodies for item in body if item.raw(2) == b"compare"]
-    return bool(compares) and not any(72 in item for item in compares)
-
-
+@lru_cache(1 << 14)
 def _sorted_json(text: str) -> str:
     if not text.startswith("{"):
         return text
@@ -265,51 +332,3 @@ def _sorted_json(text: str) -> str:
         return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     except ValueError:
         return text
-
-
-def _callees_first(computations: list[Message]) -> list[Message]:
-    """Computations in the order of the text: what an instruction calls stands before, instructions taken by their ids.
-
-    The proto itself lists them by id once a module is scheduled.
-    """
-    by_id = {item.integer(5): item for item in computations}
-    calls = {identity: _callees(item) for identity, item in by_id.items()}
-    nested = {identity for called in calls.values() for group in called for identity in group}
-    order: list[Message] = []
-    seen: set[int] = set()
-
-    for root in [identity for identity in by_id if identity not in nested] + list(by_id):
-        if root in seen:
-            continue
-        seen.add(root)
-        waiting = [(root, iter(calls[root]))]
-        while waiting:
-            identity, rest = waiting[-1]
-            group = next(rest, None)
-            if group is None:
-                order.append(by_id[identity])
-                waiting.pop()
-                continue
-            fresh = [one for one in dict.fromkeys(group) if one in by_id and one not in seen]
-            seen.update(fresh)
-            waiting += [(one, iter(calls[one])) for one in reversed(fresh)]
-    return order
-
-
-def _callees(computation: Message) -> list[list[int]]:
-    """What each calling instruction calls, instructions by their ids."""
-    made = sorted((held.integer(35), held.integers(38)) for held in computation.messages(2) if 38 in held)
-    return [called for _, called in made]
-
-
-def _orders(schedule: Message) -> dict[int, list[int]]:
-    """For each scheduled computation the ids of its instructions in order."""
-    return {entry.integer(1): entry.message(2).integers(1) for entry in schedule.messages(1)}
-
-
-def _ordered(items: list[Message], order: list[int] | None) -> list[Message]:
-    """Instructions in the schedule's order, which the text follows; those it leaves out stand at the end."""
-    if order is None:
-        return items
-    place = {identity: at for at, identity in enumerate(order)}
-    return sorted(items, key=lambda item: place.get(item.integer(35), len(order)))

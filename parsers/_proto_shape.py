@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from hlotrace.parsers._wire import Message
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotrace.parsers._wire import Message
+
 
 PRIMITIVE_TYPES = {
     1: "pred",
@@ -84,7 +88,9 @@ def layout_text(layout: Message) -> str:
     if (tail := layout.integer(16, 1)) not in (0, 1):
         parts.append(f"L({tail})")
     parts += [f"{sign}({primitive_type(kind)})" for sign, kind in _index_types(layout)]
-    parts += [f"{letter}({layout.integer(number)})" for letter, number in (("E", 7), ("S", 8)) if layout.integer(number)]
+    parts += [
+        f"{letter}({layout.integer(number)})" for letter, number in (("E", 7), ("S", 8)) if layout.integer(number)
+    ]
     splits = [f"({split.integer(1)}:{_join(split.integers(2))})" for split in layout.messages(17)]
     if splits:
         parts.append("SC" + "".join(splits))

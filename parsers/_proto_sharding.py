@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from hlotrace.parsers._wire import Message
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlotrace.parsers._wire import Message
+
 
 _REPLICATED, _MAXIMAL, _TUPLE, _OTHER, _MANUAL, _UNKNOWN, _UNREDUCED = range(7)
 _PLAIN = {_REPLICATED: "replicated", _MANUAL: "manual", _UNKNOWN: "unknown", _UNREDUCED: "unreduced"}

@@ -37,18 +37,19 @@ class Message:
         ParseError: a field is cut, longer than the message, or of no known wire type; or messages nest too deep.
     """
 
-    __slots__ = ("data", "depth", "fields", "place", "start")
+    __slots__ = ("data", "depth", "end", "fields", "place", "start")
 
     def __init__(
         self, data: bytes, place: str, start: int = 0, end: int | None = None, depth: int = 0, skip: int = -1
     ) -> None:
         if depth > MAX_DEPTH:
-            raise _damage(place, start, f"messages within messages more than {MAX_DEPTH} deep")
+            raise damage(place, start, f"messages within messages more than {MAX_DEPTH} deep")
         self.data = data
         self.place = place
         self.start = start
+        self.end = len(data) if end is None else end
         self.depth = depth
-        self.fields = _fields(data, start, len(data) if end is None else end, place, skip)
+        self.fields = _fields(data, start, self.end, place, skip)
 
     def __contains__(self, number: int) -> bool:
         return number in self.fields
@@ -99,25 +100,26 @@ class Message:
 
     def texts(self, number: int) -> list[str]:
         """Repeated strings."""
-        return [self.data[span].decode("utf-8", "replace") for span in self._spans(number)]
+        return [self.data[span].decode("utf-8", "replace") for span in self.spans(number)]
 
     def message(self, number: int, skip: int = -1) -> Message:
         """A nested message, less its field `skip`; one without fields when absent."""
-        spans = self._spans(number)
+        spans = self.spans(number)
         if not spans:
             return Message(self.data, self.place, 0, 0)
         return Message(self.data, self.place, spans[-1].start, spans[-1].stop, self.depth + 1, skip)
 
     def messages(self, number: int) -> Iterator[Message]:
         """Repeated nested messages."""
-        for span in self._spans(number):
+        for span in self.spans(number):
             yield Message(self.data, self.place, span.start, span.stop, self.depth + 1)
 
     def string_map(self, number: int) -> dict[str, str]:
         """A map from string to string."""
         return {entry.text(1): entry.text(2) for entry in self.messages(number)}
 
-    def _spans(self, number: int) -> list[slice]:
+    def spans(self, number: int) -> list[slice]:
+        """Where the bytes of each field of that number stand in the file."""
         spans = self.fields.get(number, [])
         for span in spans:
             if type(span) is int:
@@ -125,10 +127,11 @@ class Message:
         return spans  # type: ignore[return-value]
 
     def _other(self, number: int, expected: str) -> ParseError:
-        return _damage(self.place, self.start, f"field {number} of another kind, where {expected} should stand")
+        return damage(self.place, self.start, f"field {number} of another kind, where {expected} should stand")
 
 
-def _damage(place: str, at: int, found: str) -> ParseError:
+def damage(place: str, at: int, found: str) -> ParseError:
+    """The error for bytes that are no protobuf message."""
     return ParseError(
         f"expected a protobuf message, found {found}",
         place=f"{place} at byte {at}",
@@ -147,8 +150,8 @@ def _varint(data: bytes, at: int, end: int, place: str) -> tuple[int, int]:
             return value & (_WRAP - 1), at
         shift += 7
         if shift == 70:
-            raise _damage(place, start, "a varint longer than ten bytes")
-    raise _damage(place, start, "a varint that runs past its end")
+            raise damage(place, start, "a varint longer than ten bytes")
+    raise damage(place, start, "a varint that runs past its end")
 
 
 def _packed(data: bytes, span: slice, place: str) -> list[int]:
@@ -191,11 +194,11 @@ def _fields(data: bytes, at: int, end: int, place: str, skip: int) -> dict[int, 
             value = int.from_bytes(data[at : at + size], "little")
             at += size
         else:
-            raise _damage(place, start, f"wire type {wire}, which is a group or unknown")
+            raise damage(place, start, f"wire type {wire}, which is a group or unknown")
         if at > end:
-            raise _damage(place, start, "a field longer than the message that holds it")
+            raise damage(place, start, "a field longer than the message that holds it")
         if tag < 8:
-            raise _damage(place, start, "field number 0")
+            raise damage(place, start, "field number 0")
         number = tag >> 3
         if number in found:
             found[number].append(value)

@@ -14,6 +14,7 @@ from hlotrace.parsers._proto_assignment import read_assignment
 from hlotrace.parsers._proto_header import header_attributes, read_frames
 from hlotrace.parsers._proto_rows import ModuleRows
 from hlotrace.parsers._wire import Message
+from hlotrace.parsers._wire_columns import scan_message
 
 if TYPE_CHECKING:
     from hlotrace.hlo.assignment import BufferAssignment
@@ -42,7 +43,7 @@ def read_module(data: bytes, *, place: str) -> tuple[HloModule, BufferAssignment
     )
     if proto is None or 3 not in proto:
         return hlo, None
-    return hlo, read_assignment(proto.message(3, skip=2), rows)
+    return hlo, read_assignment(scan_message(proto).child(3), rows)
 
 
 def _module_of(data: bytes, place: str) -> tuple[Message, Message | None]:

@@ -131,10 +131,12 @@ def test_messages_nested_without_end_are_an_error() -> None:
     data = b""
     for _ in range(2 * MAX_DEPTH):
         data = block(1, data)
-    message = read(data)
+
+    def descend(message: Message) -> None:
+        descend(message.message(1))
+
     with pytest.raises(ParseError, match="deep"):
-        while True:
-            message = message.message(1)
+        descend(read(data))
 
 
 @given(st.binary(max_size=200))
