@@ -116,3 +116,23 @@ def test_a_target_compiles_in_a_live_process_and_leaves_it_as_it_was(
     assert read_manifest(tmp_path / "structs").programs[0].arguments[0].dtype == "bfloat16"
     assert (dict(os.environ), jax.config.jax_platforms, jax.devices()) == before
     assert jnp.array_equal(compiled(*arguments)["w"], expected)
+
+
+_ON_EIGHT_DEVICES = """
+import sys, jax, jax.numpy as jnp, hlotrace
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("data",))
+x = jax.device_put(jnp.ones((8, 128)), NamedSharding(mesh, P("data")))
+hlotrace.capture(lambda x: x * 2, x, target="v5e", out=sys.argv[1])
+"""
+
+
+@pytest.mark.tpu_compiler
+def test_a_bare_generation_is_as_large_as_the_devices_of_the_arguments(tmp_path: Path) -> None:
+    pytest.importorskip("libtpu")
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    command = [sys.executable, "-c", _ON_EIGHT_DEVICES, str(tmp_path / "bundle")]
+    subprocess.run(command, env={**os.environ, **flags}, check=True, timeout=240)
+    manifest = read_manifest(tmp_path / "bundle")
+    assert [target.target for target in manifest.targets] == ["v5e:2x4"]
+    assert manifest.programs[0].mesh == {"data": 8}

@@ -16,7 +16,7 @@ from hlotrace.capture.outcome import Round, drop_unfinished, make_manifest, noth
 from hlotrace.capture.process import ChildEnd
 from hlotrace.capture.run import SUFFIX
 from hlotrace.capture.spec import CHILD_RESULT, CaptureSpec
-from hlotrace.capture.targets import choose
+from hlotrace.capture.targets import choose, for_devices
 from hlotrace.errors import MissingDependency
 
 if TYPE_CHECKING:
@@ -57,11 +57,12 @@ def capture(
         CaptureError: no such target, a bundle is there already, no libtpu, or nothing was compiled.
     """
     words = [target] if isinstance(target, str) else list(target or [])
-    choices: list[Choice | None] = [choose(word) for word in words]
+    choices = [choose(word) for word in words]
     name = str(getattr(fn, "__qualname__", type(fn).__name__))
     _require_jax()
     with _bundle(Path(out or f"{name.rpartition('.')[2].strip('<>')}{SUFFIX}"), name, force) as (staging, rounds):
-        for choice in choices or [None]:
+        fitting: list[Choice | None] = [_fitting(choice, (args, kwargs)) for choice in choices]
+        for choice in fitting or [None]:
             spec = _spec(staging, choice, steps=0 if choice else steps, passes=passes)
             with _recording(spec, choice, rounds):
                 _compile(fn, args, kwargs, run=bool(spec.steps))
@@ -179,6 +180,15 @@ def _compile(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, run: boo
     if run:
         args, kwargs = jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, (args, kwargs))
     compile_function(fn, *args, run=run, **kwargs)
+
+
+def _fitting(choice: Choice, arguments: Any) -> Choice:
+    """A bare generation, as large as the devices that the arguments are on."""
+    import jax
+
+    shardings = [leaf.sharding for leaf in jax.tree.leaves(arguments) if getattr(leaf, "sharding", None) is not None]
+    used = [device.id for sharding in shardings for device in sharding.device_set]
+    return for_devices(choice, max(used, default=0) + 1) if choice.grows else choice
 
 
 def _spec(staging: Path, choice: Choice | None, *, steps: int, passes: bool) -> CaptureSpec:
