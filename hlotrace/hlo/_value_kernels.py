@@ -100,7 +100,8 @@ def ask_back(
                 need = fixed[edge] + proportional[edge] * asked
                 if applied[row] >= 0:
                     inside = touched[parameter[edge]] if parameter[edge] >= 0 else size[edge]
-                    need = inside * asked / result_size[row]
+                    # What is smaller than what is asked for is spread over it, and needed whole.
+                    need = min(inside, max(asked, inside * asked / result_size[row]))
                 touched[operand[edge]] += min(need, size[edge])
     return 0
 

@@ -45,7 +45,8 @@ class CallGraph:
         order: the computations, each after all that it calls. A call of itself is passed over.
         computation: for each instruction the computation that it stands in.
         applied: for each instruction the computation that it runs as a part of itself, as a fusion and an async start
-            do; -1 for others.
+            do, and a call inside of what they run; -1 for others.
+        in_kernel: for each computation whether it is part of an instruction: a fusion, async start or reduction.
     """
 
     caller: NDArray[np.int32]
@@ -53,6 +54,7 @@ class CallGraph:
     order: NDArray[np.int32]
     computation: NDArray[np.int32]
     applied: NDArray[np.int32]
+    in_kernel: NDArray[np.bool_]
 
 
 def call_graph(hlo: HloModule) -> CallGraph:
@@ -62,11 +64,22 @@ def call_graph(hlo: HloModule) -> CallGraph:
     role = _ROLE_OF_CALL[hlo.called_role]
     role = np.where(role == UNUSED, by_opcode[hlo.opcode[caller]], role)
     role[(role == REDUCER) & (hlo.called_role == _CALLS)] = ASYNC  # the short form of an async reduction
-    applies = ((role == FUSION) | (role == ASYNC)) & (hlo.called >= 0)
+    computation = np.repeat(np.arange(hlo.computation_count, dtype=np.int32), np.diff(hlo.computation_start))
+    known = hlo.called >= 0
+    in_kernel = np.zeros(hlo.computation_count, bool)
+    in_kernel[hlo.called[known & ((role == FUSION) | (role == ASYNC) | (role == REDUCER))]] = True
+    while True:
+        more = hlo.called[known & in_kernel[computation[caller]]]
+        if in_kernel[more].all():
+            break
+        in_kernel[more] = True
+    applies = known & ((role == FUSION) | (role == ASYNC))
+    if "call" in hlo.opcodes:
+        calls = hlo.opcode[caller] == hlo.opcodes.index("call")
+        applies |= known & calls & in_kernel[computation[caller]]
     applied = np.full(hlo.instruction_count, -1, np.int32)
     applied[caller[applies]] = hlo.called[applies]
-    computation = np.repeat(np.arange(hlo.computation_count, dtype=np.int32), np.diff(hlo.computation_start))
-    return CallGraph(caller, role, _callees_first(hlo), computation, applied)
+    return CallGraph(caller, role, _callees_first(hlo), computation, applied, in_kernel)
 
 
 def _role_for(opcode: str) -> int:

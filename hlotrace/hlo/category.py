@@ -114,9 +114,12 @@ _FUSION, _ASYNC_START, _ASYNC_REST = -1, -2, -3
 
 _TARGETS = (
     ("AllocateBuffer", _DATA_MOVEMENT),
+    ("AssumeGatherIndicesInBound", _CONTROL),
     ("AsyncCollective", _COLLECTIVE),
     ("ConcatBitcast", _DATA_MOVEMENT),
     ("MoveTo", _HOST),
+    ("Noop", _CONTROL),
+    ("PrepareAsyncCall", _CONTROL),
     ("SPMD", _CONTROL),
     ("Sharding", _CONTROL),
     ("annotate_device_placement", _HOST),

@@ -154,25 +154,37 @@ def _updates_in_place(
     """Which updates change an operand of their fusion in place, and how many elements each result then writes."""
     in_place = np.zeros(hlo.instruction_count, bool)
     written = np.full(hlo.instruction_count, -1.0)
+    changed = np.full(hlo.instruction_count, -1, np.int32)  # the parameter that a result is an update of
     source = use.source[results]
     results, source = results[source >= 0], source[source >= 0]
-    changing = ((use.rule[source] == UPDATE) | (use.rule[source] == SCATTER)) & (
-        hlo.operand_start[source] < hlo.operand_start[source + 1]
-    )
-    base = hlo.operand[hlo.operand_start[source[changing]]]
-    base = np.where(base >= 0, use.source[base], -1)
-    kept = (base >= 0) & (hlo.parameter_number[base] >= 0)
-    changed = source[changing][kept]
-    in_place[changed] = True
-    written[results[changing][kept]] = use.size[update_operand(hlo, use, changed)]
-    nested = use.applied[source] >= 0
-    roots = hlo.computation_root[use.applied[source[nested]]]
+    updating = (use.rule[source] == UPDATE) | (use.rule[source] == SCATTER)
+    updating &= hlo.operand_start[source] < hlo.operand_start[source + 1]
+    base = _parameter_behind(hlo, use, hlo.operand_start[source[updating]])
+    update, result = source[updating][base >= 0], results[updating][base >= 0]
+    in_place[update] = True
+    written[result] = use.size[update_operand(hlo, use, update)]
+    changed[result] = base[base >= 0]
+    nested = (use.applied[source] >= 0) & (hlo.computation_root[use.applied[source]] >= 0)
+    result, source = results[nested], source[nested]
+    inner = hlo.computation_root[use.applied[source]]
     for _ in range(hlo.computation_count):
-        found = np.where(roots >= 0, written[roots], -1)
-        if (found == written[results[nested]]).all():
+        found = np.flatnonzero((changed[inner] >= 0) & (changed[result] < 0))
+        edge = hlo.operand_start[source[found]] + hlo.parameter_number[changed[inner[found]]]
+        found, edge = (part[edge < hlo.operand_start[source[found] + 1]] for part in (found, edge))
+        base = _parameter_behind(hlo, use, edge)
+        found, base = found[base >= 0], base[base >= 0]
+        if not len(found):
             break
-        written[results[nested]] = found
+        written[result[found]] = written[inner[found]]
+        changed[result[found]] = base
     return in_place, written
+
+
+def _parameter_behind(hlo: HloModule, use: Uses, edges: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The parameters whose bytes these operands name; -1 for an operand that is made inside."""
+    row = hlo.operand[edges]
+    row = np.where(row >= 0, use.source[row], -1)
+    return np.where((row >= 0) & (hlo.parameter_number[row] >= 0), row, -1)
 
 
 def update_operand(hlo: HloModule, use: Uses, rows: NDArray[np.int32]) -> NDArray[np.int32]:

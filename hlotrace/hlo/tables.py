@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hlotrace.devices import memory_space_name
 from hlotrace.hlo import fusions as fused
-from hlotrace.hlo.call_graph import ASYNC, FUSION, REDUCER, ROLES, CallGraph, call_graph
+from hlotrace.hlo.call_graph import ROLES, CallGraph, call_graph
 from hlotrace.hlo.category import CATEGORIES, categories
 from hlotrace.hlo.contractions import Contractions, contractions
 from hlotrace.hlo.custom_calls import Targets, targets_of
@@ -84,8 +84,7 @@ class Facts:
     @cached_property
     def in_kernel(self) -> NDArray[np.bool_]:
         """Whether an instruction is part of a fusion, a reducer or what an async start runs."""
-        role = self.execution.role
-        inside: NDArray[np.bool_] = ((role == FUSION) | (role == REDUCER) | (role == ASYNC))[self.graph.computation]
+        inside: NDArray[np.bool_] = self.graph.in_kernel[self.graph.computation]
         return inside
 
     @cached_property

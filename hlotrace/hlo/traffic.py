@@ -52,7 +52,15 @@ _RULES = {
     "tuple": fused_demand.TUPLE,
     "fusion": fused_demand.FUSION,
 }
-_WITHOUT_TRAFFIC = ("AllocateBuffer", "ConcatBitcast", "Sharding", "SPMD", "AsyncCollectiveDone")
+_WITHOUT_TRAFFIC = (
+    "AllocateBuffer",
+    "AsyncCollectiveDone",
+    "ConcatBitcast",
+    "Noop",
+    "PrepareAsyncCall",
+    "SPMD",
+    "Sharding",
+)
 _WRITES_ELEMENT = {"copy-start": 0, "recv": 0, "all-gather-start": 1, "collective-permute-start": 1}
 """Of the tuples that starts make, the element that is written."""
 
@@ -71,6 +79,8 @@ def traffic(
     """HBM bytes of one execution of each instruction of `hlo`."""
     rule = np.array([_rule(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
     rule[targets.calls(*_WITHOUT_TRAFFIC)] = fused_demand.NOTHING
+    rule[targets.calls("AssumeGatherIndicesInBound")] = fused_demand.ELEMENTWISE
+    rule[_is(hlo, "call") & (graph.applied >= 0)] = fused_demand.FUSION
     _pass_over_carried(hlo, shapes, graph, rule)
     use = fused_demand.uses(hlo, shapes, operand_shape, rule, graph)
     demand = fused_demand.demand(hlo, use, graph.order)
