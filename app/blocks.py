@@ -12,6 +12,7 @@ from dash import dcc, html
 
 from hlotrace.app import figures
 from hlotrace.app.grids import ORIGIN_WORDS, data_grid, row_ids
+from hlotrace.app.wiring import aria, data
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
 from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
@@ -72,7 +73,7 @@ def command(text: str) -> Component:
         [html.Code(text), html.Span("copy", className="copy-word")],
         className="command",
         title="Copy this command",
-        **{"data-copy": text},
+        **data(copy=text),
     )
 
 
@@ -149,12 +150,10 @@ def graph(block: Graph, details: Mapping[str, Mapping[str, str]]) -> Component:
     """
     placed = place(block)
     nodes = [{**asdict(node), **details.get(node.id, {})} for node in placed.nodes]
-    data = {
+    drawn = {
         "width": placed.width,
         "height": placed.height,
         "nodes": nodes,
         "edges": [asdict(edge) for edge in placed.edges],
     }
-    return html.Div(
-        className="graph", role="img", title="", **{"data-graph": json.dumps(data), "aria-label": block.title}
-    )
+    return html.Div(className="graph", role="img", title="", **data(graph=json.dumps(drawn)), **aria(label=block.title))

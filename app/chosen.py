@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hlotrace.analyses.modules import records
 from hlotrace.analyses.op_counts import scope_of
 from hlotrace.units import is_missing
 
@@ -135,7 +136,7 @@ def _ids(
     yield from (f"buffer:{value}" for value in values)
     yield from (f"op:{name}" for name in module.lookup.names[rows])
     if len(rows) == 1:
-        yield from groups_of(module.final.iloc[int(rows[0])].to_dict())
+        yield from groups_of(records(module.final.iloc[rows[:1]])[0])
 
 
 def groups_of(row: dict[str, Any]) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import dash
-from dash import ClientsideFunction, Input, Output, State, html
+from dash import Input, Output, State, html
 
 from hlotrace import units
 from hlotrace.app import blocks, frame, page_fusions, page_memory, page_ops, page_overview, page_view
@@ -17,6 +17,7 @@ from hlotrace.app.search import search
 from hlotrace.app.selection_bar import bar
 from hlotrace.app.state import HOME
 from hlotrace.app.state import State as AppState
+from hlotrace.app.wiring import in_browser
 from hlotrace.errors import HlotraceError
 from hlotrace.views.blocks import Note
 from hlotrace.views.registry import VIEWS
@@ -56,7 +57,7 @@ def create_app(tables_by_name: Mapping[str, Tables]) -> dash.Dash:
     app = dash.Dash(
         __name__,
         title="hlotrace",
-        update_title=None,
+        update_title="",
         serve_locally=True,
         suppress_callback_exceptions=True,
         assets_folder="assets",
@@ -87,29 +88,29 @@ def _frame_callbacks(
 ) -> None:
     """The URL into the stores, the stores into the page, the selection bar and the search results."""
     stores = [Output(name, "data") for name in frame.STORES]
-    app.clientside_callback(
-        ClientsideFunction("hlotrace", "route"),
+    in_browser(
+        app,
+        "route",
         *stores,
         Input("url", "pathname"),
         Input("url", "search"),
         State("catalogue", "data"),
         *[State(name, "data") for name in frame.STORES],
+        at_once=True,
     )
-    app.clientside_callback(
-        ClientsideFunction("hlotrace", "pickers"),
+    in_browser(
+        app,
+        "pickers",
         Output("bundle-picker", "options"),
         Output("bundle-picker", "value"),
         Output("module-picker", "options"),
         Output("module-picker", "value"),
         Input("view", "data"),
         State("catalogue", "data"),
-        prevent_initial_call=True,
     )
     for name in ("bundle", "module"):
-        app.clientside_callback(
-            ClientsideFunction("hlotrace", f"pick_{name}"), Input(f"{name}-picker", "value"), prevent_initial_call=True
-        )
-    app.clientside_callback(ClientsideFunction("hlotrace", "light"), Input("chosen", "data"), prevent_initial_call=True)
+        in_browser(app, f"pick_{name}", Input(f"{name}-picker", "value"))
+    in_browser(app, "light", Input("chosen", "data"))
 
     @app.callback(
         Output("page", "children"), Output("chip", "children"), Input("view", "data"), prevent_initial_call=True
@@ -217,9 +218,10 @@ def _harden(app: dash.Dash) -> None:
         "form-action 'none'; base-uri 'self'"
     )
 
-    @server.after_request
-    def _headers(response: Any) -> Any:
+    def add_headers(response: Any) -> Any:
         response.headers["Content-Security-Policy"] = policy
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
+
+    server.after_request(add_headers)

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 Figure = dict[str, Any]
 
-CONFIG = {"displayModeBar": False, "responsive": True, "scrollZoom": False, "doubleClick": "reset", "showTips": False}
+CONFIG: Any = {
+    "displayModeBar": False,
+    "responsive": True,
+    "scrollZoom": False,
+    "doubleClick": "reset",
+    "showTips": False,
+}
 """Of every chart: no toolbar, no logo, no link to anywhere."""
 
 FONT = {"family": "system-ui, sans-serif", "size": 11}

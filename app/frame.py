@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from dash import dcc, html
 
 from hlotrace.app.grids import swatches
+from hlotrace.app.links import going
+from hlotrace.app.wiring import aria, data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +45,10 @@ def layout(bundles: Bundles, pages: Sequence[tuple[str, str]]) -> Component:
             *(dcc.Store(id=name) for name in STORES),
             dcc.Store(id="chosen"),
             dcc.Store(id="catalogue", data=catalogue),
-            html.Div(id="progress", className="progress", **{"aria-hidden": "true"}),
+            html.Div(id="progress", className="progress", **aria(hidden="true")),
             _navigation(pages),
             _header(bundles),
-            html.Div(id="selection-bar", className="selection-bar", **{"aria-live": "polite"}),
+            html.Div(id="selection-bar", className="selection-bar", **aria(live="polite")),
             html.Main(id="page", tabIndex="-1"),
             _help(),
             html.Div(dcc.Graph(id="warm", figure={}), hidden=True),
@@ -54,14 +56,14 @@ def layout(bundles: Bundles, pages: Sequence[tuple[str, str]]) -> Component:
             html.Div(id="said-error", role="alert"),
         ],
         id="frame",
-        **{"data-swatches": json.dumps(swatches())},
+        **data(swatches=json.dumps(swatches())),
     )
 
 
 def _navigation(pages: Sequence[tuple[str, str]]) -> Component:
     links = [
-        dcc.Link(title, href="/" if page == "overview" else f"/{page}", id={"nav": page}, className="nav-link")
-        for page, title in pages
+        html.A(words, href="/" if page == "overview" else f"/{page}", className="nav-link", **going(page=page))
+        for page, words in pages
     ]
     foot = html.Button("Keys  ?", id="help-button", className="nav-foot", title="Keys and hints (?)")
     return html.Nav([html.Div("hlotrace", className="brand"), *links, html.Div(className="spring"), foot])
@@ -72,9 +74,7 @@ def _header(bundles: Bundles) -> Component:
         drop = dcc.Dropdown(id=name, options=[], clearable=False, searchable=True, className="picker", maxHeight=360)
         # No html.Label: the list opens inside it, and a click there would press the button again.
         parts = [html.Span(label), drop]
-        return html.Div(
-            parts, className="picking" if shown else "picking hidden", role="group", **{"aria-label": label}
-        )
+        return html.Div(parts, className="picking" if shown else "picking hidden", role="group", **aria(label=label))
 
     search = html.Div(
         [
@@ -98,9 +98,7 @@ def _header(bundles: Bundles) -> Component:
             html.Div(className="spring"),
             search,
             html.Button("Copy link", id="copy-link", className="tool", title="Copy a link to exactly this"),
-            html.Button(
-                "◐", id="theme-switch", className="tool", title="Light or dark", **{"aria-label": "Light or dark"}
-            ),
+            html.Button("◐", id="theme-switch", className="tool", title="Light or dark", **aria(label="Light or dark")),
         ]
     )
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import dash_ag_grid as dag
 from dash import html
 
+from hlotrace.analyses.modules import records
 from hlotrace.app.chosen import source_of
+from hlotrace.app.wiring import data
 from hlotrace.render.palette import colour
 from hlotrace.units import Scale, column_scale, is_missing
 
@@ -122,7 +124,7 @@ def endless_grid(
 def framed(name: str, grid: dag.AgGrid, title: Sequence[Any], tools: Sequence[Any]) -> html.Div:
     """A grid under its title and tools."""
     bar = html.Div([html.Div(list(title), className="grid-title"), *tools], className="grid-bar")
-    return html.Div([bar, grid], className="grid", **{"data-grid": name})
+    return html.Div([bar, grid], className="grid", **data(grid=name))
 
 
 def _shared() -> dict[str, Any]:
@@ -155,7 +157,7 @@ def _quick(name: str) -> html.Div:
     return html.Div(
         dcc.Input(type="text", placeholder="Filter rows", className="quick", debounce=False, id=f"{name}-quick"),
         className="quick-box",
-        **{"data-quick": name},
+        **data(quick=name),
     )
 
 
@@ -164,7 +166,7 @@ def _export(name: str, file: str) -> html.Button:
         "CSV",
         title="Save these rows as CSV",
         className="tool",
-        **{"data-export": name, "data-file": file},
+        **data(export=name, file=file),
     )
 
 
@@ -281,7 +283,7 @@ def row_ids(frame: pd.DataFrame, selects: str) -> list[str]:
         "module": ("module", "module"),
     }.get(selects, ("", ""))
     if selects == "source" and {"source_file", "source_line"} <= set(frame.columns):
-        places = [source_of(row) for row in frame[["source_file", "source_line"]].to_dict("records")]
+        places = [source_of(row) for row in records(frame[["source_file", "source_line"]])]
         return unique(f"source:{place}" if place else str(index) for index, place in enumerate(places))
     if column in frame.columns:
         return unique(f"{kind}:{name}" for name in frame[column].tolist())

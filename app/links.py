@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from dash import html
 
+from hlotrace.app.wiring import aria, data
+
 if TYPE_CHECKING:
     from dash.development.base_component import Component
 
 
-def going(**patch: Any) -> dict[str, str]:
+def going(**patch: Any) -> dict[str, Any]:
     """The attributes that make a click change these parts of the state; None clears one."""
     values = {name: None if value is None else str(value) for name, value in patch.items()}
-    return {"data-go": json.dumps(values)}
+    return data(go=json.dumps(values))
 
 
 def link(words: Any, title: str = "", **patch: Any) -> Component:
@@ -26,14 +28,15 @@ def link(words: Any, title: str = "", **patch: Any) -> Component:
 def switch(name: str, choices: Sequence[tuple[str, str]], default: str, label: str) -> Component:
     """A row of choices for one parameter of the URL, as (value, words); the browser marks the one that holds."""
     buttons = [
-        html.Button(words, className="choice", **{"data-value": value, **going(**{name: value})})
+        html.Button(words, className="choice", **data(value=value), **going(**{name: value}))
         for value, words in choices
     ]
     return html.Div(
         [html.Span(label, className="switch-label"), *buttons],
         className="switch",
         role="group",
-        **{"data-name": name, "data-default": default, "aria-label": label},
+        **data(name=name, default=default),
+        **aria(label=label),
     )
 
 

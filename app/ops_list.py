@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
+from dash import Input, Output, State, dcc, html, no_update
 
 from hlotrace.analyses import costs
 from hlotrace.app.chosen import matching
 from hlotrace.app.grids import endless_grid, row_data, unique
 from hlotrace.app.rows import filtered, ordered
 from hlotrace.app.selection_bar import KIND_WORDS
+from hlotrace.app.wiring import in_browser
 from hlotrace.views.blocks import ShownColumn
 from hlotrace.views.common import with_source
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 DEFAULT_STAGE = "after"
 FILTERING = ("opcode", "category", "source", "scope")
 """The kinds of selection that narrow the list; an op, a buffer are lit up in it."""
+
+SEARCHED = ("instruction", "opcode", "op_name", "source", "shape")
+"""The columns that the filter's text is looked for in."""
 
 COLUMNS = (
     ShownColumn("instruction", "op", emphasis="code"),
@@ -76,11 +80,11 @@ def chosen_rows(module: Module, state: AppState, quick: str | None) -> pd.DataFr
         frame = frame.iloc[matching(module, state.select, state.stage or DEFAULT_STAGE)]
     if quick and quick.strip():
         words = quick.strip().lower()
-        found = None
-        for name in ("instruction", "opcode", "op_name", "source", "shape"):
-            here = frame[name].astype("string").str.lower().str.contains(words, regex=False).fillna(False).astype(bool)
-            found = here if found is None else found | here
-        frame = frame[found]
+        found = np.zeros(len(frame), dtype=bool)
+        for name in SEARCHED:
+            here = frame[name].astype("string").str.lower().str.contains(words, regex=False)
+            found |= here.fillna(False).to_numpy(dtype=bool)
+        frame = frame.loc[found]
     return frame
 
 
@@ -164,18 +168,18 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
         module, state = bundles.at(view, stage=stage, select=select)
         return place_of(module, state, quick, request or {})
 
-    app.clientside_callback(
-        ClientsideFunction("hlotrace", "first_rows"),
+    in_browser(
+        app,
+        "first_rows",
         Output("ops-first", "data"),
         Input("ops-grid", "getRowsResponse"),
         State("ops-first", "data"),
-        prevent_initial_call=True,
     )
-    app.clientside_callback(
-        ClientsideFunction("hlotrace", "scroll_ops"),
+    in_browser(
+        app,
+        "scroll_ops",
         Output("ops-scrolled", "data"),
         Input("ops-place", "data"),
-        prevent_initial_call=True,
     )
 
     @app.callback(
@@ -214,10 +218,10 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
             "base64": False,
         }
 
-    app.clientside_callback(
-        ClientsideFunction("hlotrace", "refresh_ops"),
+    in_browser(
+        app,
+        "refresh_ops",
         Output("ops-refreshed", "data"),
         Input("select", "data"),
         Input("ops-quick", "value"),
-        prevent_initial_call=True,
     )

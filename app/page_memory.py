@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
+from dash import Input, Output, State, dcc, html, no_update
 
 from hlotrace.analyses import alive as analysis
 from hlotrace.app import blocks, figures, memory_figure
 from hlotrace.app.grids import data_grid, row_ids
 from hlotrace.app.links import link, switch
+from hlotrace.app.wiring import in_browser
 from hlotrace.units import format_bytes
 from hlotrace.views import memory as view
 from hlotrace.views.blocks import Heading
@@ -113,7 +114,8 @@ def nearest(module: Module, space: int, at: int) -> analysis.Position | None:
     known = module.timeline.loc[module.timeline["memory_space"] == space, "schedule_index"].dropna()
     if known.empty:
         return None
-    return analysis.position(module.timeline, space, int(known.loc[(known - at).abs().idxmin()]))
+    distances = (known - at).abs().to_numpy(dtype="int64")
+    return analysis.position(module.timeline, space, int(known.iloc[int(distances.argmin())]))
 
 
 def register(app: dash.Dash, bundles: Bundles) -> None:
@@ -140,10 +142,12 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
         module, state = bundles.at(view_, space=space, at=at)
         return alive_parts(module, state) if module.spaces else no_update
 
-    app.clientside_callback(
-        ClientsideFunction("hlotrace", "mark_memory"),
+    in_browser(
+        app,
+        "mark_memory",
         Output("memory-marked", "data"),
         Input("memory-positions", "data"),
         Input("at", "data"),
         Input("chosen", "data"),
+        at_once=True,
     )

@@ -11,7 +11,7 @@ from hlotrace.app import blocks, figures, ops_list
 from hlotrace.app.grids import data_grid, unique
 from hlotrace.app.links import switch
 from hlotrace.views import ops
-from hlotrace.views.blocks import Heading
+from hlotrace.views.blocks import Bars, Heading
 from hlotrace.views.common import title
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 DEFAULT_BY = "category"
 DEPTH = 4
+"""Levels of a named scope that make one group."""
+
+MOST_BARS = 8
 
 
 def page(module: Module) -> Component:
@@ -70,7 +73,7 @@ def counts_parts(module: Module, by: str | None) -> tuple[Component, Component]:
     grid = ops.counts_grid(counts, by, 0)
     ids = unique(f"{by}:{name}" if isinstance(name, str) else "none" for name in counts[by].tolist())
     made = data_grid("ops-counts-grid", grid.frame, grid.columns, ids, file=f"ops-by-{by}.csv", title=grid.title)
-    drawn = ops.bars(counts.head(8), by)
+    drawn = [block for block in ops.bars(counts.head(MOST_BARS), by) if isinstance(block, Bars)]
     bars: Component = html.Div("No counts to draw", className="nothing")
     if drawn:
         chart = dcc.Graph(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dash import html
 
 from hlotrace.analyses import costs
-from hlotrace.analyses.modules import is_small
+from hlotrace.analyses.modules import is_small, records
 from hlotrace.app import blocks
 from hlotrace.app.links import link
 from hlotrace.units import format_value
@@ -120,11 +120,7 @@ def _modules(module: Module) -> Iterable[Component]:
     frame: pd.DataFrame = module.bundle["modules"]
     if len(frame) < 2:
         return
-    small = sum(
-        1
-        for row in frame.to_dict("records")
-        if is_small({**row, "error": row["error"] if isinstance(row["error"], str) else None})
-    )
+    small = sum(is_small(row) for row in records(frame))
     made = next((block for block in modules_view.build(module.bundle, top=TOP) if isinstance(block, Grid)), None)
     if made is not None:
         yield blocks.grid(made, "overview-modules")

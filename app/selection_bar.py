@@ -11,7 +11,8 @@ from dash import html
 from hlotrace.analyses.modules import records
 from hlotrace.analyses.op_counts import scope_of
 from hlotrace.app.chosen import source_of
-from hlotrace.app.links import link, name_head, name_tail
+from hlotrace.app.links import going, link, name_head, name_tail
+from hlotrace.app.wiring import data
 from hlotrace.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def bar(module: Module, selection: Selection | None, chosen: Chosen | None) -> C
             name_tail(selection.name),
             className="selection-name",
             title=f"{selection.name} (click to copy)",
-            **{"data-copy": selection.name},
+            **data(copy=selection.name),
         ),
     ]
     facts = (
@@ -52,9 +53,7 @@ def bar(module: Module, selection: Selection | None, chosen: Chosen | None) -> C
         else [html.Span("not in this module", className="absent")]
     )
     ways = [link(words, f"Show it on the page {words}", page=page) for page, words in _ways(chosen)]
-    clear = html.Button(
-        "✕", className="tool clear", title="Clear the selection (Esc)", **{"data-go": '{"select": null}'}
-    )
+    clear = html.Button("✕", className="tool clear", title="Clear the selection (Esc)", **going(select=None))
     return html.Div(
         [*head, html.Div(facts, className="facts"), html.Div(ways, className="ways"), clear], className="selected"
     )

@@ -72,7 +72,7 @@ def visit(contexts, address):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
         page.goto(address + path)
-        page.locator("nav .here").wait_for()
+        page.locator("#page > *").first.wait_for()
         return page
 
     def note(url):
@@ -333,7 +333,7 @@ def test_a_fusion_chosen_in_the_treemap_or_the_grid_shows_its_graph(visit, where
     assert graph.locator(".node.member").count() == 2
     assert graph.locator(".edge.inside").count() == 1
     assert graph.locator(".edge.memory").count() == 3
-    assert "4.00 MiB" in graph.locator(".edge.inside text").inner_text()
+    assert "4.00 MiB" in graph.locator(".edge.inside text").text_content()
 
 
 def test_a_member_chosen_in_the_graph_stays_where_it_is_and_lights_up(visit):

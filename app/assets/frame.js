@@ -123,7 +123,7 @@ window.hlotrace = (function () {
         const copying = event.target.closest("[data-copy]");
         if (copying) return copy(copying.dataset.copy);
         const going = event.target.closest("[data-go]");
-        if (going) {
+        if (going && !(going.href && (event.ctrlKey || event.metaKey || event.shiftKey))) {
             event.preventDefault();
             closeOverlays();
             return go(JSON.parse(going.dataset.go));

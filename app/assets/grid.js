@@ -100,7 +100,7 @@ window.hlotraceGrid = (function () {
         const count = api.getDisplayedRowCount();
         if (!count) return;
         let at = -1;
-        const select = (window.hlotrace.chosen() || {}).select;
+        const select = window.hlotrace.current().select;
         const shown = api.getFirstDisplayedRowIndex();
         for (let index = 0; index < count && at < 0; index++) {
             const node = api.getDisplayedRowAtIndex(index);

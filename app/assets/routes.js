@@ -25,11 +25,10 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
 
         function markNavigation(state) {
             document.querySelectorAll("nav .nav-link").forEach((link) => {
-                const page = new URL(link.href).pathname.slice(1) || "overview";
+                const page = JSON.parse(link.dataset.go).page;
                 const to = window.hlotrace.address({ ...state, page: page });
                 link.classList.toggle("here", page === state.page);
                 link.setAttribute("aria-current", page === state.page ? "page" : "false");
-                link.dataset.go = JSON.stringify({ page: page });
                 link.setAttribute("href", to.path + to.search);
             });
             document.title = `hlotrace: ${state.page}${state.module ? ", " + state.module : ""}`;
