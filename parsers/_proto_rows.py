@@ -60,8 +60,7 @@ class ModuleRows:
         self._entry = (module.integer(6), module.text(2))
         self._payloads = [module.data[span] for span in module.spans(22)]
         self._computations, self._fields = self._ordered(module)
-        self._identities = self._fields.integers(35)
-        self._sorter = np.argsort(self._identities, kind="stable")
+        self._rows = {identity: row for row, identity in enumerate(self._fields.integers(35).tolist())}
         self._opcodes = self._fields.texts(2)
         self._operand_start, operands = self._fields.lists(36)
         self._operand_ids = operands.tolist()
@@ -76,10 +75,7 @@ class ModuleRows:
 
     def row_of(self, identity: int) -> int:
         """The row of an instruction by its id, -1 for none."""
-        at = int(np.searchsorted(self._identities, identity, sorter=self._sorter))
-        if at == len(self._sorter) or self._identities[self._sorter[at]] != identity:
-            return -1
-        return int(self._sorter[at])
+        return self._rows.get(identity, -1)
 
     def build(self, *, name: str, attributes: dict[str, str], frames: Frames | None) -> HloModule:
         """The module in columns."""
@@ -95,7 +91,7 @@ class ModuleRows:
             attributes=attributes,
             computation_names=tuple(self._computation_names),
             computation_start=self._starts,
-            computation_root=np.array([self.row_of(root) for root in self._computations.integers(6)], np.int32),
+            computation_root=np.array([self.row_of(root) for root in self._computations.integers(6).tolist()], np.int32),
             computation_line=np.full(self._computations.count, -1, np.int32),
             entry=self._entry_at(),
             names=pa.array(self.names, pa.string()),

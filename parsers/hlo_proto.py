@@ -49,26 +49,25 @@ def read_module(data: bytes, *, place: str) -> tuple[HloModule, BufferAssignment
 def _module_of(data: bytes, place: str) -> tuple[Message, Message | None]:
     """The HloModuleProto, and the HloProto around it where there is one.
 
-    Field 1 of an HloProto is a module, of a module its name: so the outer message is an HloProto when its field 1
-    holds computations and it has none itself.
+    Field 1 of an HloProto is a module, of a module its name.
     """
     if not data or data.startswith(_LFS):
         found = "a Git LFS pointer: the file itself was not fetched" if data else "an empty file"
         raise ParseError(f"expected an HloProto, found {found}", place=place, remedy="Get the file itself.")
     outer = Message(data, place)
-    if _COMPUTATIONS in outer and 1 in outer and _is_module(outer):
-        return outer, None
     try:
         inner = outer.message(1)
     except ParseError:
         inner = None
-    if inner is None or not _is_module(inner):
-        raise ParseError(
-            "expected an HloProto or HloModuleProto, found another message",
-            place=place,
-            remedy="XLA writes them as *.hlo.pb with --xla_dump_hlo_as_proto.",
-        )
-    return inner, outer
+    if inner is not None and _is_module(inner):
+        return inner, outer
+    if _is_module(outer):
+        return outer, None
+    raise ParseError(
+        "expected an HloProto or HloModuleProto, found another message",
+        place=place,
+        remedy="XLA writes them as *.hlo.pb with --xla_dump_hlo_as_proto.",
+    )
 
 
 def _is_module(message: Message) -> bool:
