@@ -7,19 +7,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.dump_directory import STAGES
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hlotrace.errors import ParseError
     from hlotrace.hlo.assignment import BufferAssignment
     from hlotrace.hlo.module import HloModule
 
 BEFORE, AFTER = STAGES[0], STAGES[1]
+UNKNOWN = -1
 
 
 @dataclass
@@ -119,39 +122,21 @@ def _total(instructions: pa.Table, column: str | None) -> int | None:
 
     What has no figure adds nothing; where a count of executions is not known, neither is the sum.
     """
-    launched = instructions.filter(pc.field("is_launch"))
-    if column is not None:
-        launched = launched.filter(pc.field(column).is_valid())
-        if not len(launched):
-            return None
-    runs = launched["execution_count"]
-    if runs.null_count:
+    counted = _numbers(instructions, "is_launch", 0).astype(bool)
+    runs = _numbers(instructions, "execution_count", UNKNOWN)
+    figure = np.ones_like(runs) if column is None else _numbers(instructions, column, UNKNOWN)
+    counted &= figure != UNKNOWN
+    if (column is not None and not counted.any()) or (runs[counted] == UNKNOWN).any():
         return None
-    counts = runs if column is None else pc.multiply(runs, launched[column])
-    return pc.sum(counts, min_count=0).as_py()
+    return int((runs[counted] * figure[counted]).sum())
 
 
-def guessed_stage(hlo: HloModule) -> str:
-    """The stage of a module whose file name does not say it: scheduled or fused means optimised."""
-    return AFTER if is_scheduled(hlo) or "fusion" in hlo.opcodes else BEFORE
+def _numbers(table: pa.Table, column: str, missing: int) -> NDArray[np.int64]:
+    values = table[column].cast(pa.int64()).fill_null(missing)
+    return values.to_numpy()
 
 
 def stage_of_name(path: str) -> str | None:
     """The stage that a file's name ends with; None where it names none."""
     name = path.rpartition("/")[2]
     return next((stage for stage in STAGES if re.search(rf"{stage}\.(txt|hlo|hlo\.pb|pb)$", name)), None)
-
-
-def platform_of(hlo: HloModule) -> str | None:
-    """The platform as far as the program gives it away: tiled layouts are TPU's, library calls are each their own."""
-    if any(shape.layout and shape.layout.tiles for shape in hlo.shapes):
-        return "tpu"
-    targets = " ".join(pc.unique(hlo.raw_attributes.filter(_calls(hlo))).drop_null().to_pylist())
-    if re.search(r'custom_call_target="(__cu|__triton|__hip|cu|hip|xla\.gpu)', targets):
-        return "gpu"
-    return "cpu" if re.search(r'custom_call_target="(__onednn|__cpu|__eigen|lapack_)', targets) else None
-
-
-def _calls(hlo: HloModule) -> pa.Array:
-    number = hlo.opcodes.index("custom-call") if "custom-call" in hlo.opcodes else -1
-    return pa.array(hlo.opcode == number)

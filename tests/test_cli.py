@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,29 +22,55 @@ from hlotrace.views.registry import VIEWS
 
 DATA = Path(__file__).parent / "data"
 V5E = str(DATA / "scan-v5e")
+Run = Callable[..., "Done"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     cache = tmp_path_factory.mktemp("cache")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HLOTRACE")}
-    return kept | {"HLOTRACE_CACHE_DIR": str(cache), "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    return {"HLOTRACE_CACHE_DIR": str(cache), "COLUMNS": "100", "PYTHONIOENCODING": "utf-8", "HLOTRACE_DEBUG": ""}
 
 
 @pytest.fixture
-def run(environment: dict[str, str]):  # type: ignore[no-untyped-def]
-    """Run the command line in a process of its own."""
+def run(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process."""
 
-    def start(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "hlotrace", *map(str, words)]
-        return subprocess.run(
-            command, capture_output=True, text=True, encoding="utf-8", env=environment | more, timeout=300
-        )
+    def start(*words: object, **more: str) -> Done:
+        for name, value in (environment | more).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["hlotrace", *map(str, words)])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        assert isinstance(caught.value.code, int)
+        return Done(caught.value.code, *capsys.readouterr())
 
     return start
 
 
-def mistake(done: subprocess.CompletedProcess[str]) -> str:
+@pytest.fixture
+def process(environment: dict[str, str]) -> Run:
+    """Run the command line in a process of its own."""
+
+    def start(*words: object, **more: str) -> Done:
+        command = [sys.executable, "-m", "hlotrace", *map(str, words)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", env=os.environ | environment | more, timeout=300
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return start
+
+
+def mistake(done: Done) -> str:
     """The one line on stderr of a command that ended with 2 and printed nothing else."""
     assert (done.returncode, done.stdout) == (2, ""), done
     lines = done.stderr.splitlines()
@@ -54,20 +82,20 @@ def mistake(done: subprocess.CompletedProcess[str]) -> str:
 # What answers at once
 
 
-def test_the_version(run) -> None:  # type: ignore[no-untyped-def]
-    done = run("--version")
+def test_the_version(process: Run) -> None:
+    done = process("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"hlotrace {__version__}\n", "")
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
-def test_alone_it_prints_help(run, words: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
-    done = run(*words)
+def test_alone_it_prints_help(process: Run, words: tuple[str, ...]) -> None:
+    done = process(*words)
     assert done.returncode == 0
     assert all(command in done.stdout for command in ("show", "report", "view", "capture"))
 
 
 @pytest.mark.parametrize("command", ["show", "report", "view", "capture"])
-def test_every_command_has_help(run, command: str) -> None:  # type: ignore[no-untyped-def]
+def test_every_command_has_help(run: Run, command: str) -> None:
     done = run(command, "--help")
     assert done.returncode == 0
     assert done.stdout.startswith(f"Usage: hlotrace {command} [OPTIONS]")
@@ -95,14 +123,14 @@ def test_show_declares_every_parameter_of_every_view() -> None:
 
 @pytest.mark.parametrize("view", [view.name for view in VIEWS])
 @pytest.mark.parametrize("form", cli.FORMATS)
-def test_every_view_prints_in_every_format(run, view: str, form: str) -> None:  # type: ignore[no-untyped-def]
+def test_every_view_prints_in_every_format(run: Run, view: str, form: str) -> None:
     done = run("show", V5E, view, "--format", form)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("\n")
     assert "\x1b" not in done.stdout
 
 
-def test_the_summary_is_the_default_and_at_most_forty_lines(run) -> None:  # type: ignore[no-untyped-def]
+def test_the_summary_is_the_default_and_at_most_forty_lines(run: Run) -> None:
     done = run("show", V5E)
     assert done.stdout == run("show", V5E, "summary").stdout
     lines = done.stdout.splitlines()
@@ -110,7 +138,7 @@ def test_the_summary_is_the_default_and_at_most_forty_lines(run) -> None:  # typ
     assert all(len(line) <= 100 for line in lines if "$ " not in line)
 
 
-def test_json_is_a_list_of_records_with_the_tables_column_names(run) -> None:  # type: ignore[no-untyped-def]
+def test_json_is_a_list_of_records_with_the_tables_column_names(run: Run) -> None:
     rows = json.loads(run("show", V5E, "fusions", "--format", "json", "--top", 0).stdout)
     assert rows
     assert set(ALL_TABLES["fusions"].column_names) <= set(rows[0])
@@ -118,7 +146,7 @@ def test_json_is_a_list_of_records_with_the_tables_column_names(run) -> None:  #
     assert all(isinstance(row["member_opcodes"], list) for row in rows)
 
 
-def test_csv_has_the_same_rows_as_json(run) -> None:  # type: ignore[no-untyped-def]
+def test_csv_has_the_same_rows_as_json(run: Run) -> None:
     rows = json.loads(run("show", V5E, "ops", "--format", "json").stdout)
     table = list(csv.DictReader(io.StringIO(run("show", V5E, "ops", "--format", "csv").stdout)))
     assert [row["category"] for row in table] == [row["category"] for row in rows]
@@ -127,7 +155,7 @@ def test_csv_has_the_same_rows_as_json(run) -> None:  # type: ignore[no-untyped-
     ]
 
 
-def test_top_cuts_and_zero_shows_all(run) -> None:  # type: ignore[no-untyped-def]
+def test_top_cuts_and_zero_shows_all(run: Run) -> None:
     def rows(top: int) -> int:
         return len(json.loads(run("show", V5E, "ops", "--by", "opcode", "--top", top, "--format", "json").stdout))
 
@@ -135,16 +163,16 @@ def test_top_cuts_and_zero_shows_all(run) -> None:  # type: ignore[no-untyped-de
     assert rows(0) > 10
 
 
-def test_no_color_and_pipes_give_plain_text(run) -> None:  # type: ignore[no-untyped-def]
+def test_no_color_and_pipes_give_plain_text(run: Run) -> None:
     assert "\x1b" not in run("show", V5E, NO_COLOR="1").stdout
 
 
-def test_a_terminal_that_knows_only_ascii_gets_an_answer(run) -> None:  # type: ignore[no-untyped-def]
-    done = run("show", V5E, PYTHONIOENCODING="ascii")
+def test_a_terminal_that_knows_only_ascii_gets_an_answer(process: Run) -> None:
+    done = process("show", V5E, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_narrow_terminal_gets_narrow_lines(run) -> None:  # type: ignore[no-untyped-def]
+def test_a_narrow_terminal_gets_narrow_lines(run: Run) -> None:
     lines = run("show", V5E, "fusions", COLUMNS="60").stdout.splitlines()
     assert all(len(line) <= 60 for line in lines if "$ " not in line)
 
@@ -176,38 +204,40 @@ def test_a_narrow_terminal_gets_narrow_lines(run) -> None:  # type: ignore[no-un
         (("view",), "nothing to view. Give a PATH, or --sample NAME."),
     ],
 )
-def test_a_mistake_is_one_line(run, words: tuple[str, ...], line: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_mistake_is_one_line(run: Run, words: tuple[str, ...], line: str) -> None:
     assert mistake(run(*words)) == line
 
 
-def test_a_number_that_is_none_is_one_line(run) -> None:  # type: ignore[no-untyped-def]
+def test_a_number_that_is_none_is_one_line(run: Run) -> None:
     assert "--top" in mistake(run("show", V5E, "--top", "many"))
 
 
-def test_a_file_that_is_not_hlo_is_one_line(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_that_is_not_hlo_is_one_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.hlo.pb").write_bytes(b"")
     assert "expected HLO, found an empty file (0 bytes)" in mistake(run("show", tmp_path / "empty.hlo.pb"))
 
 
-def test_a_path_with_odd_characters_is_named_as_it_is(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_path_with_odd_characters_is_named_as_it_is(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a [bold]é b.hlo"
     path.write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[4] parameter(0)\n}\n", encoding="utf-8")
     assert run("show", path).returncode == 0
     assert "[bold]é c.hlo" in mistake(run("show", tmp_path / "[bold]é c.hlo"))
 
 
-def test_debug_shows_the_traceback_and_the_line(run) -> None:  # type: ignore[no-untyped-def]
-    done = run("--debug", "show", "nowhere")
+def test_debug_shows_the_traceback_and_the_line(process: Run) -> None:
+    done = process("--debug", "show", "nowhere")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("hlotrace: nowhere: no such file")
 
 
-def test_a_bug_is_one_line_that_asks_for_a_report(monkeypatch: pytest.MonkeyPatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_a_bug_is_one_line_that_asks_for_a_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object) -> None:
         raise KeyError("missing")
 
-    monkeypatch.delenv("HLOTRACE_DEBUG", raising=False)
+    monkeypatch.setenv("HLOTRACE_DEBUG", "")
     monkeypatch.setattr("hlotrace.load.load", broken)
     monkeypatch.setattr(sys, "argv", ["hlotrace", "show", V5E])
     with pytest.raises(SystemExit) as caught:
@@ -221,7 +251,9 @@ def test_a_bug_is_one_line_that_asks_for_a_report(monkeypatch: pytest.MonkeyPatc
 
 def test_a_reader_that_leaves_early_ends_it_quietly(environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "hlotrace", "show", V5E, "ops", "--top", "0", "--format", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -232,7 +264,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(environment: dict[str, str])
 # report
 
 
-def test_a_report_is_one_file(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_report_is_one_file(run: Run, tmp_path: Path) -> None:
     for name in ("report.html", "report.md"):
         done = run("report", V5E, "-o", tmp_path / name)
         assert done.returncode == 0, done.stderr
@@ -249,7 +281,7 @@ def test_a_report_is_one_file(run, tmp_path: Path) -> None:  # type: ignore[no-u
         ),
     ],
 )
-def test_a_report_that_cannot_be_written_is_one_line(run, name: str, line: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_report_that_cannot_be_written_is_one_line(run: Run, name: str, line: str) -> None:
     assert mistake(run("report", V5E, "-o", name)) == line
 
 
@@ -259,7 +291,7 @@ def test_a_report_that_cannot_be_written_is_one_line(run, name: str, line: str) 
 def test_view_serves_on_this_machine_until_it_is_interrupted(environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "hlotrace", "view", V5E, "--port", "0"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment, text=True
     ) as process:
         assert process.stdout is not None
         try:
@@ -274,7 +306,7 @@ def test_view_serves_on_this_machine_until_it_is_interrupted(environment: dict[s
         assert process.wait(timeout=30) == 0
 
 
-def test_a_port_that_is_taken_is_one_line(run) -> None:  # type: ignore[no-untyped-def]
+def test_a_port_that_is_taken_is_one_line(run: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"port {port} cannot be used" in mistake(run("view", V5E, "--port", port))
@@ -297,11 +329,11 @@ def test_paths_that_end_alike_get_names_that_differ() -> None:
         (("capture", "x.py", "--lr", "3"), "A script's own arguments come after --."),
     ],
 )
-def test_a_mistake_in_capture_is_one_line(run, words: tuple[str, ...], part: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_mistake_in_capture_is_one_line(run: Run, words: tuple[str, ...], part: str) -> None:
     assert part in mistake(run(*words))
 
 
-def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(**_: object) -> None:
         raise KeyboardInterrupt
 
