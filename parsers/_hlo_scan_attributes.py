@@ -72,9 +72,10 @@ def read_attributes(text: BytesAt, memory: IntsAt) -> None:
         value = skip_space(text, memory[a.TOKEN_END] + 1)
         if which >= a.METADATA:
             _end_piece(memory)
-            end = _read_config(text, memory, value)
             if which == a.METADATA:
                 end = _read_metadata(text, memory, start, value)
+            else:
+                end = _read_config(text, memory, value)
         else:
             if memory[a.PIECE] < 0:
                 memory[a.PIECE] = start
