@@ -6,10 +6,9 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hlotrace.analyses import costs, fusions, op_counts
 from hlotrace.analyses.alive import CATEGORIES, spaces
-from hlotrace.analyses.fusions import fusion_groups
 from hlotrace.analyses.modules import by_size, chosen_module
-from hlotrace.analyses.op_counts import BEFORE
 from hlotrace.app.lookup import Groups, Lookup
 from hlotrace.app.state import State
 from hlotrace.errors import unknown_name
@@ -24,33 +23,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLUMNS = (
-    "stage",
-    "computation",
-    "instruction",
-    "opcode",
-    "category",
-    "is_root",
-    "is_launch",
-    "shape",
-    "memory_space",
-    "bytes",
-    "operands",
-    "parameter_number",
-    "fusion_kind",
-    "custom_call_target",
-    "op_name",
-    "source_file",
-    "source_line",
-    "literal",
-    "flops",
-    "execution_count",
-    "hbm_read_bytes",
-    "hbm_write_bytes",
-    "estimated_cycles",
-    "schedule_index",
+COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            *costs.COLUMNS,
+            *op_counts.COLUMNS,
+            *fusions.MEMBER_COLUMNS,
+            "bytes",
+            "schedule_index",
+        )
+    )
 )
-"""The columns of `instructions` that pages read: fewer columns are cut out of the table faster."""
+"""The columns of `instructions` that pages and their analyses read: fewer are cut out of the table faster."""
 
 
 class Module:
@@ -88,7 +72,7 @@ class Module:
     @cached_property
     def before(self) -> pd.DataFrame:
         """The instructions before optimisation; none where that stage was not dumped."""
-        return self._stage(BEFORE)
+        return self._stage(op_counts.BEFORE)
 
     def _stage(self, stage: str | None) -> pd.DataFrame:
         frame = self.instructions
@@ -116,7 +100,7 @@ class Module:
     @cached_property
     def fusions(self) -> pd.DataFrame:
         """The fusions, the costliest first, with their totals over one run."""
-        return fusion_groups(self._part("fusions")).reset_index(drop=True)
+        return fusions.fusion_groups(self._part("fusions")).reset_index(drop=True)
 
     @cached_property
     def buffers(self) -> pd.DataFrame:

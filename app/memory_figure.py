@@ -94,8 +94,8 @@ def _paths(category: str, rows: pd.DataFrame, divisor: float, *, outlined: bool)
         "name": category,
         "xaxis": "x",
         "yaxis": "y2",
-        "x": figures.packed(np.column_stack([first, last, last, first, first, gap]).ravel()),
-        "y": figures.packed(np.column_stack([low, low, high, high, low, gap]).ravel()),
+        "x": figures.packed(np.column_stack([first, last, last, first, first, gap]).ravel(), "f4"),
+        "y": figures.packed(np.column_stack([low, low, high, high, low, gap]).ravel(), "f4"),
         "fill": "toself",
         "fillcolor": figures.fill(category)["color"],
         "line": {"width": 0.6 if outlined else 0, "color": "rgba(0,0,0,0.45)", "simplify": False},
@@ -116,7 +116,7 @@ def reading(block: StackedArea, drawn: pd.DataFrame) -> dict[str, Any]:
             "value": drawn["value"].tolist(),
             "category": drawn["category"].tolist(),
             "size": [format_bytes(size) for size in drawn["bytes"].tolist()],
-            **{name: drawn[name].tolist() for name in ("first", "last", "low", "high")},
+            **{name: drawn[name].astype("int64").tolist() for name in ("first", "last", "low", "high")},
         },
     }
 

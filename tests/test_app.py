@@ -27,6 +27,7 @@ from hlotrace.app.state import AREA_CHOICES, BY_CHOICES, PARAMETERS, SELECTION_K
 from hlotrace.errors import HlotraceError
 from hlotrace.views.registry import VIEWS
 
+REAL = Path(__file__).parent / "data"
 ASSETS = Path(__file__).parent.parent / "app" / "assets"
 CASES = ("layer_rows", "hostile_rows", "cpu_rows", "unscheduled_rows", "many_rows")
 
@@ -183,6 +184,43 @@ def test_every_kind_of_selection_has_a_bar_in_every_case(synthetic, case, kind):
 def test_every_page_is_made_in_every_case_and_can_be_sent(synthetic, page, case):
     component, chip = show_page(opened(synthetic, case), all_pages(), {"page": page})
     assert len(as_json([component, chip])) > 200
+
+
+@pytest.fixture(scope="module", params=["scan-cpu", "scan-v5e"])
+def real(request, tmp_path_factory):
+    """A real dump, opened where its cache does no harm."""
+    import shutil
+
+    import hlotrace.load
+
+    copied = tmp_path_factory.mktemp("real") / request.param
+    shutil.copytree(REAL / request.param, copied)
+    return Bundles({"real": hlotrace.load(copied)})
+
+
+@pytest.mark.parametrize("page", list(all_pages()))
+def test_every_page_is_made_of_a_real_dump(real, page):
+    component, chip = show_page(real, all_pages(), {"page": page})
+    assert "note-missing" not in as_json([component, chip]) or page in ("overview", "problems")
+
+
+def test_every_fusion_of_a_real_dump_has_its_graph(real):
+    module = real.module(None, None)
+    for fusion in module.fusions["fusion"]:
+        shown, _ = page_fusions.shown_fusion(module, State(select=Selection("op", fusion)))
+        assert shown["fusion"] == fusion
+        graph = graph_of(page_fusions.detail(module, shown))
+        assert any(node["kind"] == "member" for node in graph["nodes"])
+
+
+def test_every_space_of_a_real_dump_has_a_chart_and_a_list(real):
+    module = real.module(None, None)
+    assert module.spaces
+    for space in module.spaces:
+        _, positions, _, _ = page_memory.chart_parts(module, State(space=space))
+        assert max(positions["total"]) > 0
+        assert positions["total"][positions["x"].index(positions["peak"])] == max(positions["total"])
+        assert as_json(page_memory.alive_parts(module, State(space=space)))
 
 
 def test_every_view_has_a_page():
