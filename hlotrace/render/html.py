@@ -99,7 +99,7 @@ def _figure(figure: Figure) -> dict[str, Any]:
         share = float(figure.value or 0) / figure.capacity
         shown |= {
             "share": f"{format_percent(share)} of {format_value(figure.capacity, figure.unit)}",
-            "part": min(share, 1.0),
+            "part": share,
         }
     return shown
 
@@ -127,7 +127,9 @@ def _cells(column: Column) -> Iterator[Markup]:
             yield Markup(f'<td class="n{" b" if column.parts else ""}"{sort}>{Markup.escape(text)}{bar}</td>')
         elif column.shown.emphasis == "path":
             yield Markup('<td class="p"><span title="{0}"><bdi>{0}</bdi></span></td>').format(text)
-        elif column.shown.emphasis == "code" and ", " not in text:
+        elif column.shown.emphasis == "code" and ", " in text:
+            yield Markup('<td class="c t"><span title="{0}">{0}</span></td>').format(text)
+        elif column.shown.emphasis == "code":
             yield Markup('<td class="c"><span title="{0}">{0}</span></td>').format(text)
         elif len(text) > LONG_TEXT:
             yield Markup('<td class="t"><span title="{0}">{0}</span></td>').format(text)

@@ -152,7 +152,7 @@ def needed_figure(row: dict[str, Any], name: str) -> Figure:
     needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
     if needed is None and row["hbm_total_bytes"] is not None:
         total = row["hbm_total_bytes"]
-        words = "; ".join(filter(None, (fits(total, capacity), "the code, of unknown size, not counted")))
+        words = "; ".join(filter(None, (fits(total, capacity), "code not counted")))
         return Figure(f"{name} allocated", total, "bytes", detail=words, capacity=capacity)
     return Figure(f"{name} needed", needed, "bytes", detail=fits(needed, capacity), capacity=capacity)
 

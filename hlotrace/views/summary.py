@@ -1,8 +1,8 @@
-"""What is this, does it fit, how long does it take, and what costs most?
+"""What is it, does it fit, and what costs most?
 
 jit_layer on v5e:2x2
 layer of layer.py:12, captured with jax 0.10.2, libtpu 0.0.42.1
-HBM needed 308.12 MiB, fits: 1.9 % of 15.75 GiB   time of one run 1.84 ms (the compiler's cycles at 1.5 GHz)
+HBM needed 308.12 MiB, fits: 15.45 GiB left   estimated time of one run 1.84 ms, at 1.5 GHz (published)
 launches 21 (96 before optimisation)              compile time 8.20 s
 Largest ops, by the compiler's cycles
 …five of them
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hlotrace.bundle import Manifest, Program
 
-QUESTION = "What is this, does it fit, how long does it take, and what costs most?"
+QUESTION = "What is it, does it fit, and what costs most?"
 
 HOLDERS = {
     "argument": "arguments",
@@ -78,10 +78,7 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
         blocks.append(_narrow(memory.alive_grid(held, "at the peak", top), VALUE_COLUMNS))
     else:
         blocks.append(memory.missing(row))
-    details = (("Ops:    ", "ops"), ("Fusions:", "fusions"), ("Memory: ", "memory"))
-    blocks += [Note(label, command=command(tables, view, option)) for label, view in details]
-    if len(tables["modules"]) == 1:
-        blocks.append(Note("Modules:", command=command(tables, "modules")))
+    blocks += [Note("", command=command(tables, view, option)) for view in ("ops", "fusions", "memory")]
     return [*blocks, *problems_tail(tables)]
 
 
@@ -161,12 +158,12 @@ def headline(subject: Subject) -> Figures:
     """Fit, time, launches, compile time: each with where it is from."""
     row = subject.row
     fusions = len(rows_of(subject.tables, "fusions", str(row["module"]), ("fusion",)))
+    before, fused = _before(row["launches_before"]), f"{fusions:,} fusion{'s' if fusions != 1 else ''}"
     return Figures(
         (
             *_memory_figures(subject),
             *_time_figures(subject),
-            Figure("launches", row["launches"], "count", detail=_before(row["launches_before"])),
-            Figure("fusions", fusions, "count"),
+            Figure("launches", row["launches"], "count", detail="; ".join(filter(None, (before, fused)))),
             Figure("compile time", row["compile_ns"], "ns", "measured", _compile_detail(row)),
         )
     )
@@ -190,9 +187,8 @@ def _time_figures(subject: Subject) -> list[Figure]:
     if estimate is not None and chip is not None and chip.clock is not None:
         reach = costs.coverage(subject.launched)
         clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
-        parts = f"{reach.share:.0%} of launches, {reach.flops_share:.0%} of FLOPs"
-        detail = f"cycles at {clock}; estimated: {parts}"
-        figures.append(Figure("time of one run", estimate, "ns", "compiler", detail))
+        detail = f"at {clock}; {reach.share:.0%} of launches, {reach.flops_share:.0%} of FLOPs estimated"
+        figures.append(Figure("estimated time of one run", estimate, "ns", "compiler", detail))
     elif row["estimated_cycles"]:
         figures.append(Figure("cycles of one run", row["estimated_cycles"], "cycles"))
     if floor is not None:
