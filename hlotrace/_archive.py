@@ -13,12 +13,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from hlotrace._sniff import archive_kind, describe, looks_binary, looks_like_hlo_text
 from hlotrace.errors import HlotraceError
 
-_OPENERS: dict[str, Callable[..., IO[bytes]]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+_OPENERS: dict[str, Callable[..., Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile)
 _UNWANTED = (".ll", ".o", ".so", ".ptx", ".xplane.pb", ".trace.json.gz")
 

@@ -132,8 +132,8 @@ def _total(instructions: pa.Table, column: str | None) -> int | None:
 
 
 def _numbers(table: pa.Table, column: str, missing: int) -> NDArray[np.int64]:
-    values = table[column].cast(pa.int64()).fill_null(missing)
-    return values.to_numpy()
+    values: NDArray[np.int64] = table[column].cast(pa.int64()).fill_null(missing).to_numpy()
+    return values
 
 
 def stage_of_name(path: str) -> str | None:

@@ -99,7 +99,7 @@ def _axis(block: StackedArea, columns: int) -> str:
 
 
 def _at_peak(block: StackedArea, totals: list[float]) -> str:
-    at = block.x.index(block.peak_x) if block.peak_x in block.x else totals.index(max(totals))  # type: ignore[arg-type]
+    at = block.x.index(block.peak_x) if block.peak_x in block.x else totals.index(max(totals))
     parts = sorted(((values[at], name) for name, values in block.series.items() if values[at]), reverse=True)
     made_of = ", ".join(f"{name} {format_value(value, block.unit)}" for value, name in parts)
     where = f" {block.hover[at]}" if at < len(block.hover) and block.hover[at] else ""
