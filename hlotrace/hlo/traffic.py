@@ -92,7 +92,9 @@ def traffic(
     wrote = _writes(hlo, shapes, use, demand.written, targets.calls("AsyncCollectiveStart"))
     changing, part = _changed_part(hlo, use)
     wrote[changing] *= part
-    needed[use.first & _is(hlo, "dynamic-update-slice")[use.row]] = 0
+    needed[use.first & (rule[use.row] == fused_demand.UPDATE)] = 0
+    scattered = np.flatnonzero(use.first & (rule[use.row] == fused_demand.SCATTER))
+    needed[scattered] = use.size[fused_demand.update_operand(hlo, use, use.row[scattered])]
     in_hbm = np.where(operand_shape >= 0, shapes.in_hbm[operand_shape], -1).astype(np.float64)
     read = np.empty(hlo.instruction_count)
     _value_kernels.reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, in_hbm, read)
