@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hlotrace.hlo.shape import Shape
 
-_IN_COLUMNS = frozenset((1, 2, 3, 7, 8, 9, 35, 36, 37, 38, 43, 72, 99))
+_IN_COLUMNS = frozenset((1, 2, 3, 7, 8, 9, 35, 36, 37, 38, 43, 99))
 """Fields of an instruction that do not stand among its attributes."""
 
 _EMPTY_IS_ABSENT = (68, 82)
@@ -91,7 +91,9 @@ class ModuleRows:
             attributes=attributes,
             computation_names=tuple(self._computation_names),
             computation_start=self._starts,
-            computation_root=np.array([self.row_of(root) for root in self._computations.integers(6).tolist()], np.int32),
+            computation_root=np.array(
+                [self.row_of(root) for root in self._computations.integers(6).tolist()], np.int32
+            ),
             computation_line=np.full(self._computations.count, -1, np.int32),
             entry=self._entry_at(),
             names=pa.array(self.names, pa.string()),
