@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotrace import __version__, bundle
-from hlotrace.capture.spec import CaptureSpec, ChildResult, Event
+from hlotrace.capture.spec import CaptureSpec, ChildResult, Event, encode_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,10 +39,19 @@ class Record:
     program: bundle.Program | None = None
     calls: int = 0
     compiles: int = 0
+    _encoded: tuple[int, str] | None = None
 
     def finished(self) -> bundle.Program | None:
         """The entry with the calls made so far."""
         return None if self.program is None else replace(self.program, calls=self.calls)
+
+    def encoded(self) -> str | None:
+        """The same as JSON, encoded anew only when the calls have changed."""
+        if self.program is None:
+            return None
+        if self._encoded is None or self._encoded[0] != self.calls:
+            self._encoded = (self.calls, encode_program(replace(self.program, calls=self.calls)))
+        return self._encoded[1]
 
 
 @dataclass
@@ -181,7 +191,8 @@ class Session:
             return
         with self._lock:
             self._unwritten = False
-            self.result().write(self.staging)
+            texts = [text for record in self._records if (text := record.encoded())]
+            self.result().write(self.staging, texts)
         self._written_at = time.monotonic()
         self._write_cost = self._written_at - start
 
@@ -199,11 +210,17 @@ def versions() -> dict[str, str]:
     found = {"hlotrace": __version__, "python": platform.python_version()}
     for name in _PACKAGES:
         if name in sys.modules or name == "libtpu":
-            try:
-                found[name] = metadata.version(_DISTRIBUTIONS.get(name, name))
-            except metadata.PackageNotFoundError:
-                continue
+            version = _version(_DISTRIBUTIONS.get(name, name))
+            found |= {name: version} if version else {}
     return found
+
+
+@functools.cache
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def compiler_environment() -> dict[str, str]:

@@ -24,9 +24,12 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotrace import bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CHILD_RESULT = "child.json"
 
@@ -125,6 +128,11 @@ class Event:
         return cls(**json.loads(line))
 
 
+def encode_program(program: bundle.Program) -> str:
+    """A program as one line of JSON."""
+    return json.dumps(dataclasses.asdict(program), ensure_ascii=False)
+
+
 @dataclass(frozen=True)
 class ChildResult:
     """What a child has captured so far.
@@ -153,9 +161,12 @@ class ChildResult:
     profile_steps: int | None = None
     notes: list[str] = field(default_factory=list)
 
-    def write(self, staging: Path) -> None:
-        """Replace `child.json` in one step."""
-        text = json.dumps(dataclasses.asdict(self), indent=1, ensure_ascii=False)
+    def write(self, staging: Path, encoded: Sequence[str] | None = None) -> None:
+        """Replace `child.json` in one step; `encoded` is the programs' JSON, where it is at hand."""
+        texts = [encode_program(program) for program in self.programs] if encoded is None else encoded
+        rest = json.dumps(dataclasses.asdict(dataclasses.replace(self, programs=[])), ensure_ascii=False)
+        lines = ",\n".join(texts)
+        text = rest.replace('"programs": []', f'"programs": [\n{lines}\n]', 1)
         part = staging / (CHILD_RESULT + ".part")
         part.write_text(text + "\n", encoding="utf-8")
         part.replace(staging / CHILD_RESULT)
