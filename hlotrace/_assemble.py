@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hlotrace.parsers.dump_directory import ModuleFiles
 
 
+Progress = Callable[[int, int], None]
 _PROTO_NAMES = (".pb", ".hlo_proto")
 
 
@@ -64,8 +65,11 @@ class _Assembly:
         return name if self.names[name] == 1 else self.unique(f"{name}.{self.names[name]}")
 
 
-def assemble(tree: Tree, shown: str) -> Assembled:
+def assemble(tree: Tree, shown: str, progress: Progress | None = None) -> Assembled:
     """Read everything in a tree; `shown` is the path in errors.
+
+    Args:
+        progress: called after each module with how many are read and how many there are.
 
     Raises:
         HlotraceError: there is nothing to read, or the only file cannot be read.
@@ -76,7 +80,12 @@ def assemble(tree: Tree, shown: str) -> Assembled:
     if plan.has_manifest:
         text = tree.read(plan.root + MANIFEST_NAME).decode("utf-8", "replace")
         manifest = manifest_from_text(text, f"{shown}: {MANIFEST_NAME}")
-    parts = list(_parts(assembly, plan.modules, plan.files, manifest))
+    parts = []
+    total = len(plan.modules) + len(plan.files)
+    for part in _parts(assembly, plan.modules, plan.files, manifest):
+        parts.append(part)
+        if progress is not None:
+            progress(len(parts), total)
     if not parts and manifest is None:
         raise _nothing_read(assembly)
     return Assembled(_tables(parts, assembly.problems, manifest), text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from hlotrace.errors import HlotraceError
 BUG = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+PATIENCE = 1.0
 
 
 class ReaderGoneError(Exception):
@@ -28,6 +30,22 @@ def write(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         raise ReaderGoneError from None
+
+
+def reading() -> Callable[[int, int], None] | None:
+    """Tell on a terminal's stderr how far reading has come, once it takes longer than a second; None elsewhere."""
+    if not sys.stderr.isatty():
+        return None
+    begun = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if done == total:
+            sys.stderr.write("\r\x1b[K")
+        elif time.monotonic() - begun > PATIENCE:
+            sys.stderr.write(f"\r\x1b[Kreading modules: {done:,} of {total:,}")
+        sys.stderr.flush()
+
+    return show
 
 
 def guarded(command: Callable[[], object]) -> int:

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from hlotrace import __version__
-from hlotrace._console import guarded, write
+from hlotrace._console import guarded, reading, write
 from hlotrace.errors import HlotraceError, unknown_name
 from hlotrace.units import format_bytes
 
@@ -115,7 +115,7 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream
     from hlotrace.load import load
     from hlotrace.views.registry import view_named
 
-    blocks = view_named(view).build(load(path), **values)
+    blocks = view_named(view).build(load(path, progress=reading()), **values)
     if form == "json":
         from hlotrace.render.records import to_json
 
@@ -150,7 +150,7 @@ def report(
     from hlotrace.load import load
     from hlotrace.render.report import write_report
 
-    write_report(load(path), out, module=module, redact=redact)
+    write_report(load(path, progress=reading()), out, module=module, redact=redact)
     write(f"{out}  {format_bytes(out.stat().st_size)}\n")
 
 
@@ -174,7 +174,7 @@ def view(
         raise HlotraceError("nothing to view", remedy="Give a PATH, or --sample NAME.")
     from hlotrace.load import load
 
-    tables = dict(zip(_distinct_names(opened), map(load, opened), strict=True))
+    tables = {name: load(path, progress=reading()) for name, path in zip(_distinct_names(opened), opened, strict=True)}
     from hlotrace.app.factory import create_app
     from hlotrace.app.server import serve
 

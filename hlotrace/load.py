@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from hlotrace._assemble import Assembled
+    from hlotrace._assemble import Assembled, Progress
     from hlotrace.bundle import Manifest
 
 
@@ -97,8 +97,9 @@ class Tables(Mapping[str, "pd.DataFrame"]):
 class _Store:
     """Where the tables of a source come from: this process, the cache, or the files themselves."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, progress: Progress | None = None) -> None:
         self.source = source
+        self._progress = progress
         self._cache = Cache.of(source)
         self._built: Assembled | None = None
         self._read: dict[tuple[str, str | None], pa.Table] = {}
@@ -147,29 +148,30 @@ class _Store:
 
         self._cache.discard()
         with self.source.tree() as tree:
-            self._built = assemble(tree, self.source.path)
+            self._built = assemble(tree, self.source.path, self._progress)
         self._cache.write(self._built.tables, self._built.manifest)
         return self._built
 
 
-def load(path: str | os.PathLike[str]) -> Tables:
+def load(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Tables:
     """Open a bundle, a dump directory, one HLO file (text or proto), an archive of them, or a remote place.
 
     What was read is kept as Parquet: in the bundle itself, else in the user's cache directory.
 
     Args:
         path: a path on this machine, or a URL that fsspec knows (`gs://…`, `s3://…`).
+        progress: called while files are parsed, with how many modules are read and how many there are.
 
     Raises:
         HlotraceError: there is nothing to read, or it is something else; the message says what.
         MissingDependency: a remote path whose file system is not installed.
     """
-    return Tables(_Store(open_path(path)))
+    return Tables(_Store(open_path(path), progress))
 
 
 class _Callable(ModuleType):
-    def __call__(self, path: str | os.PathLike[str]) -> Tables:
-        return load(path)
+    def __call__(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Tables:
+        return load(path, progress=progress)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -234,7 +234,7 @@ def test_debug_shows_the_traceback_and_the_line(process: Run) -> None:
 def test_a_bug_is_one_line_that_asks_for_a_report(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("missing")
 
     monkeypatch.setenv("HLOTRACE_DEBUG", "")
@@ -259,6 +259,18 @@ def test_a_reader_that_leaves_early_ends_it_quietly(environment: dict[str, str])
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode in (0, _console.BROKEN_PIPE)
+
+
+def test_progress_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _console.reading() is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(_console, "PATIENCE", -1.0)
+    show = _console.reading()
+    assert show is not None
+    show(1, 2)
+    assert "reading modules: 1 of 2" in capsys.readouterr().err
+    show(2, 2)
+    assert "reading" not in capsys.readouterr().err
 
 
 # report

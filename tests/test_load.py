@@ -428,6 +428,14 @@ def test_the_same_frame_comes_back_each_time() -> None:
     assert tables["modules"] is tables["modules"]
 
 
+def test_progress_counts_modules_and_is_silent_when_nothing_is_parsed(made_bundle: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    _ = load(made_bundle, progress=lambda done, total: seen.append((done, total)))["modules"]
+    assert seen == [(1, 2), (2, 2)]
+    _ = load(made_bundle, progress=lambda done, total: seen.append((done, total)))["modules"]
+    assert len(seen) == 2
+
+
 def test_hlotrace_load_is_callable_however_it_was_imported() -> None:
     assert isinstance(hlotrace.load(CPU), Tables)
     assert hlotrace.load.load is load  # type: ignore[attr-defined]
