@@ -18,6 +18,7 @@ from hlotrace.parsers._hlo_implied import agree
 from hlotrace.parsers._hlo_infer import ONE_OPERAND, TWO_OPERANDS
 
 if TYPE_CHECKING:
+    from hlotrace.hlo.shape import Shape
     from hlotrace.parsers._hlo_draft import Draft
 
 _OWN_OPCODES = frozenset(
@@ -89,7 +90,7 @@ class _Wrapper:
         """Make the computation around the operation that `start` begins; False where its shape is no start's."""
         draft = self.draft
         number = draft.rows[start, a.SHAPE]
-        elements = draft.shapes[number].elements if number >= 0 else ()
+        elements: tuple[Shape, ...] = draft.shapes[number].elements if number >= 0 else ()
         if len(elements) < 2 or not elements[0].is_tuple:
             return False
         computation = len(draft.computations) + len(self.computations)

@@ -88,7 +88,7 @@ def _add_parameters(draft: Draft) -> None:
     """Make a parameter of every operand that names nothing but has a shape, as XLA does for a single instruction."""
     missing = np.flatnonzero((draft.operands[:, a.TARGET] < 0) & (draft.operands[:, a.OPERAND_SHAPE] >= 0))
     rows: dict[str, int] = {}
-    added = []
+    added: list[np.ndarray] = []
     for number in missing.tolist():
         operand = draft.operands[number]
         is_named = operand[a.START] >= 0

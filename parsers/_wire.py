@@ -60,7 +60,7 @@ class Message:
         if held is None:
             return default
         value = held[-1]
-        if type(value) is not int:
+        if not isinstance(value, int):
             raise self._other(number, "an integer")
         return value - _WRAP if value >= _SIGN else value
 
@@ -68,7 +68,7 @@ class Message:
         """Repeated signed integers, packed or not."""
         out: list[int] = []
         for value in self.fields.get(number, ()):
-            if type(value) is int:
+            if isinstance(value, int):
                 out.append(value)
             else:
                 out.extend(_packed(self.data, value, self.place))
@@ -77,12 +77,12 @@ class Message:
     def double(self, number: int) -> float:
         """A 64-bit float."""
         value = self.fields.get(number, [0])[-1]
-        return float(struct.unpack("<d", struct.pack("<Q", value))[0]) if type(value) is int else 0.0
+        return float(struct.unpack("<d", struct.pack("<Q", value))[0]) if isinstance(value, int) else 0.0
 
     def float(self, number: int) -> float:
         """A 32-bit float."""
         value = self.fields.get(number, [0])[-1]
-        return float(struct.unpack("<f", struct.pack("<I", value))[0]) if type(value) is int else 0.0
+        return float(struct.unpack("<f", struct.pack("<I", value))[0]) if isinstance(value, int) else 0.0
 
     def raw(self, number: int) -> bytes:
         """The bytes of a string, bytes or message field; empty when absent."""
@@ -90,7 +90,7 @@ class Message:
         if held is None:
             return b""
         value = held[-1]
-        if type(value) is int:
+        if isinstance(value, int):
             raise self._other(number, "bytes")
         return self.data[value]
 

@@ -267,7 +267,7 @@ class Dataflow:
         root = int(self.hlo.computation_root[computation])
         if root < 0:
             return []
-        rows = [((), root)]
+        rows: list[tuple[tuple[int, ...], int]] = [((), root)]
         if self._opcodes[root] == "tuple":
             edges = range(self.hlo.operand_start[root], self.hlo.operand_start[root + 1])
             rows = [((number,), int(self.hlo.operand[edge])) for number, edge in enumerate(edges)]

@@ -8,7 +8,7 @@ counted in elements.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -180,14 +180,14 @@ def _updates_in_place(
     return in_place, written
 
 
-def _parameter_behind(hlo: HloModule, use: Uses, edges: NDArray[np.int32]) -> NDArray[np.int32]:
+def _parameter_behind(hlo: HloModule, use: Uses, edges: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
     """The parameters whose bytes these operands name; -1 for an operand that is made inside."""
     row = hlo.operand[edges]
     row = np.where(row >= 0, use.source[row], -1)
     return np.where((row >= 0) & (hlo.parameter_number[row] >= 0), row, -1)
 
 
-def update_operand(hlo: HloModule, use: Uses, rows: NDArray[np.int32]) -> NDArray[np.int32]:
+def update_operand(hlo: HloModule, use: Uses, rows: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
     """The operands that hold the new values of updates: of a scatter of n arrays the one after them and the indices."""
     count = hlo.operand_start[rows + 1] - hlo.operand_start[rows]
     number = np.where(use.rule[rows] == UPDATE, 1, count // 2 + 1)

@@ -1,4 +1,4 @@
-"""Where the nodes and edges of a Graph block stand: pydot builds it, the Graphviz inside pygraphviz's wheel lays it out.
+"""Where a Graph block's nodes and edges stand: pydot builds it, the Graphviz in pygraphviz's wheel lays it out.
 
 Graphviz gets sizes and numbers only. Names, which come from dumps and are not to be trusted, never pass through DOT.
 """
