@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from hlotrace.hlo.execution import Execution, execution
 from hlotrace.hlo.flops import flops
 from hlotrace.hlo.launches import launches
 from hlotrace.hlo.schedule import schedule_index
-from hlotrace.hlo.shape import Shape
 from hlotrace.hlo.shape_columns import ShapeColumns, operand_shapes, shape_columns
 from hlotrace.hlo.sources import Sources, sources
 from hlotrace.hlo.traffic import traffic
@@ -47,7 +46,7 @@ def module_tables(
         schedule: the names of instructions in the order of the flattened schedule, as a live-range dump lists them.
             Without it a scheduled module's own order is taken, which newer texts give with elements of tuples left out.
     """
-    facts = Facts(_without_gaps(hlo))
+    facts = Facts(hlo)
     return {
         COMPUTATIONS.name: _computations(facts, module, stage),
         INSTRUCTIONS.name: _instructions(facts, module, stage, platform, schedule),
@@ -206,20 +205,12 @@ def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule
     )
 
 
-def _without_gaps(hlo: HloModule) -> HloModule:
-    """The module with a shape of no type in place of shapes that the text left out."""
-    if (hlo.shape >= 0).all():
-        return hlo
-    shape = np.where(hlo.shape < 0, len(hlo.shapes), hlo.shape).astype(np.int32)
-    return replace(hlo, shape=shape, shapes=(*hlo.shapes, Shape("", "")))
-
-
 def _shape_columns(hlo: HloModule, platform: str) -> dict[str, pa.Array]:
     """The columns that say a result's shape, made for each distinct shape and handed out."""
-    arrays = [shape if shape.dtype and not shape.is_tuple else None for shape in hlo.shapes]
+    arrays = [None if shape.is_tuple else shape for shape in hlo.shapes]
     spaces = [shape.memory_space if shape and shape.dtype not in ("token", "opaque") else None for shape in arrays]
     columns = {
-        "shape": pa.array([shape.text or None for shape in hlo.shapes], pa.string()),
+        "shape": pa.array([shape.text for shape in hlo.shapes], pa.string()),
         "dtype": pa.array([shape.dtype if shape else None for shape in arrays], pa.string()),
         "dims": pa.array([shape.dims if shape else None for shape in arrays], pa.list_(pa.int64())),
         "layout": pa.array([shape.layout.text if shape and shape.layout else None for shape in arrays], pa.string()),
