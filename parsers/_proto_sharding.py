@@ -83,9 +83,8 @@ def _named(sharding: Message) -> str:
     mesh = sharding.message(2)
     axes = _axes(mesh)
     entries = _metadata(sharding, 6)
-    if not axes and 3 not in sharding:
-        devices = mesh.integers(2)
-        return "{" + (f"maximal device={devices[0]}" if devices else "replicated") + entries + "}"
+    if not axes and (devices := mesh.integers(2)):
+        return "{" + f"maximal device={devices[0]}" + entries + "}"
     parts = [_mesh(mesh)]
     if 3 in sharding:
         parts.append("[" + ", ".join(_dimension(part, axes) for part in sharding.messages(3)) + "]")
@@ -146,8 +145,8 @@ def replica_groups_text(instruction: Message) -> str:
     devices = instruction.message(87)
     if 2 in devices:
         return _iota_groups(devices.message(2))
-    groups = list(devices.messages(1)) or list(instruction.messages(49))
-    return "{" + ",".join("{" + _join(group.integers(1)) + "}" for group in groups) + "}"
+    lists = list(devices.messages(1)) or list(instruction.messages(49))
+    return "{" + ",".join("{" + _join(group.integers(1)) + "}" for group in lists) + "}"
 
 
 def _iota_groups(groups: Message) -> str:
