@@ -141,7 +141,9 @@ COMPUTATIONS = Table(
         _module(),
         Column("stage", "string", "`before_optimizations`, `after_optimizations`, `after_codegen`, or a pass's name"),
         Column("computation", "string", "its name, without `%`"),
-        Column("role", "string", "entry, fusion, while_body, while_condition, branch, reducer, called or async"),
+        Column(
+            "role", "string", "entry, fusion, while_body, while_condition, branch, reducer, called, async or unused"
+        ),
         Column(
             "caller",
             "string",
@@ -152,7 +154,7 @@ COMPUTATIONS = Table(
         Column(
             "execution_count",
             "int",
-            "executions in one run of the module; null when a trip count on the way is unknown",
+            "executions in one run of the module, each branch counted as taken, a reducer as often as what applies it; null when a trip count on the way is unknown",
             "count",
         ),
         Column("instruction_count", "int", "instructions in it", "count"),
@@ -171,13 +173,13 @@ INSTRUCTIONS = Table(
         Column(
             "category",
             "string",
-            "matmul, convolution, loop fusion, reduction, data movement, collective, custom call, control, … (see the docs)",
+            "matmul, convolution, reduction, loop fusion, elementwise, data movement, async copy, collective, custom call, host, sort, control, parameter, constant or other; a fusion is as the heaviest thing in it",
         ),
         Column("is_root", "bool", "whether it is its computation's root"),
         Column(
             "is_launch",
             "bool",
-            "whether a device is asked to start it: entry level, loop bodies and branches; no parameter, constant, tuple, get-tuple-element, bitcast or second half of an async pair",
+            "whether a device is asked to start it: at entry level, in loop bodies, branches and called computations; no parameter, constant, tuple, get-tuple-element, bitcast or second half of an async pair, and no loop, conditional or call, which what is in them stands for",
         ),
         Column("shape", "string", "the result shape with its layout, as text"),
         Column("dtype", "string", "the element type; null for a tuple"),
@@ -205,7 +207,10 @@ INSTRUCTIONS = Table(
         *_source(),
         Column("source_stack", "strings", "the recorded stack, innermost first, as `file:line function`"),
         Column(
-            "flops", "int", "floating-point operations of one execution, by XLA's HloCostAnalysis conventions", "flop"
+            "flops",
+            "int",
+            "floating-point operations of one execution, by XLA's HloCostAnalysis conventions; a fusion's are its members', a loop's or call's 0, so launches add up to the module",
+            "flop",
         ),
         Column(
             "execution_count",
@@ -216,10 +221,15 @@ INSTRUCTIONS = Table(
         Column(
             "hbm_read_bytes",
             "int",
-            "bytes one execution reads from HBM (our model: operands in HBM, slices count what they touch)",
+            "bytes one execution reads from HBM (our model: distinct operands in HBM, slices count what they touch, async operations count at their start); null inside fusions, where the fusion counts",
             "bytes",
         ),
-        Column("hbm_write_bytes", "int", "bytes one execution writes to HBM (our model)", "bytes"),
+        Column(
+            "hbm_write_bytes",
+            "int",
+            "bytes one execution writes to HBM (our model: results in HBM, an update in place counts what it changes); null inside fusions",
+            "bytes",
+        ),
         Column(
             "estimated_cycles",
             "int",
