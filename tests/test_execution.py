@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hlotrace.hlo.facts import Facts
 from hlotrace.hlo.scalars import Affine, constant, operation
-from hlotrace.hlo.tables import Facts, module_tables
+from hlotrace.hlo.tables import module_tables
 from hlotrace.hlo.trip_counts import count_trips
 from hlotrace.parsers.hlo_text import read_modules
 

@@ -8,7 +8,8 @@ import pytest
 
 from hlotrace.hlo.attributes import WindowDimension, dimension_labels, window
 from hlotrace.hlo.contractions import valid_positions
-from hlotrace.hlo.tables import Facts, module_tables
+from hlotrace.hlo.facts import Facts
+from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.hlo_text import read_modules
 
 

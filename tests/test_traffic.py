@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from hlotrace.hlo.tables import Facts, module_tables
+from hlotrace.hlo.facts import Facts
+from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.hlo_text import read_modules
 
 
