@@ -18,7 +18,6 @@ from hlotrace.parsers._hlo_implied import agree
 from hlotrace.parsers._hlo_infer import ONE_OPERAND, TWO_OPERANDS
 
 if TYPE_CHECKING:
-    from hlotrace.hlo.shape import Shape
     from hlotrace.parsers._hlo_draft import Draft
 
 _OWN_OPCODES = frozenset(
@@ -133,7 +132,7 @@ class _Wrapper:
 
     def _bound(self, row: int) -> list[list[int]]:
         """The operands of an instruction: row and element of each."""
-        return self.draft.operands[self._operands(row)][:, [a.TARGET, a.ELEMENT]].tolist()  # type: ignore[no-any-return]
+        return self.draft.operands[self._operands(row)][:, [a.TARGET, a.ELEMENT]].tolist()
 
     def _parameters_called(self, start: int) -> list[int]:
         """The rows of the parameters, in order, of the computation that is called; none where there is not one."""
@@ -142,7 +141,7 @@ class _Wrapper:
         if len(called) != 1:
             return []
         rows = np.flatnonzero((draft.rows[:, a.COMPUTATION] == called) & (draft.rows[:, a.PARAMETER] >= 0))
-        return rows[np.argsort(draft.rows[rows, a.PARAMETER], kind="stable")].tolist()  # type: ignore[no-any-return]
+        return rows[np.argsort(draft.rows[rows, a.PARAMETER], kind="stable")].tolist()
 
     def _shape(self, row: int, element: int) -> Shape | None:
         number = int(self.draft.rows[row, a.SHAPE]) if row >= 0 else -1
