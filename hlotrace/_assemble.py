@@ -12,13 +12,14 @@ import pyarrow as pa
 from hlotrace._layout import layout
 from hlotrace._manifest_tables import compilations_table, program_columns
 from hlotrace._memory import Memory, add_memory, modelled, read_memory
-from hlotrace._modules import Part, Problems, Stage, make_part, stage_of_name
+from hlotrace._modules import Part, Problems, Stage, make_part, platform_of_name, stage_of_name
 from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
 from hlotrace.devices import chip_by_target
 from hlotrace.errors import HlotraceError, ParseError
 from hlotrace.hlo.guesses import guessed_stage, platform_of
 from hlotrace.parsers import hlo_proto, hlo_text
+from hlotrace.parsers.flags import FLAG_FILES, read_flags
 from hlotrace.parsers.target_arguments import read_target
 from hlotrace.tables import ALL_TABLES
 
@@ -122,7 +123,19 @@ def _dumped(assembly: _Assembly, files: ModuleFiles, program: Program | None) ->
     memory = read_memory(assembly.tree, files, stages, assembly.problems)
     part = make_part(stages, row, memory.ranges.schedule if memory.ranges else None, assembly.problems)
     add_memory(part, part.tables["instructions"][-1], memory)
+    part.tables["flags"] = [_flags(assembly, files, row["module"])]
     return part
+
+
+def _flags(assembly: _Assembly, files: ModuleFiles, module: str) -> pa.Table:
+    rows = []
+    for source in FLAG_FILES:
+        if (path := files.compile.get(source)) is None:
+            continue
+        found, problems = read_flags(assembly.tree.read(path).decode("utf-8", "replace"))
+        rows += [{"module": module, "source": source, "flag": flag, "value": value} for flag, value in found]
+        assembly.problems.add_all(assembly.file(path), problems)
+    return pa.Table.from_pylist(rows, schema=ALL_TABLES["flags"].arrow_schema())
 
 
 def _known(assembly: _Assembly, files: ModuleFiles, program: Program | None) -> dict[str, Any]:
@@ -193,7 +206,7 @@ def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
         for stage in _read(assembly, path, stage_name):
             row = {
                 "module": assembly.unique(stage.hlo.name),
-                "platform": platform_of(stage.hlo),
+                "platform": platform_of_name(path) or platform_of(stage.hlo),
                 "target": None,
                 "device_kind": None,
                 "directory": assembly.file(path).rpartition("/")[0] or ".",

@@ -18,6 +18,7 @@ from hlotrace.hlo.memory import HBM, buffers_table, memory_figures, timeline_tab
 from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.parsers.buffer_assignment import read_buffer_assignment
 from hlotrace.parsers.live_range import read_live_ranges
+from hlotrace.parsers.memory_usage_report import read_totals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,24 @@ def read_memory(tree: Tree, files: ModuleFiles, stages: list[Stage], problems: P
     assigned = next((stage for stage in reversed(stages) if stage.assignment), stages[-1])
     if assignment is not None:
         assigned = stages[-1]
+        _compare_totals(tree, files, assignment, problems)
     return modelled(assigned, Memory(assignment or assigned.assignment, ranges), problems)
+
+
+def _compare_totals(tree: Tree, files: ModuleFiles, assignment: BufferAssignment, problems: Problems) -> None:
+    """Say where the allocations do not add up to the compiler's own totals."""
+    path = files.side.get("memory-usage-report")
+    if path is None:
+        return
+    ours = memory_figures(assignment).by_space
+    for space, total in read_totals(tree.read(path).decode("utf-8", "replace")).items():
+        if ours.get(space, 0) != total:
+            problems.add(
+                path,
+                f"memory space {space}",
+                f"the compiler's total is {total} bytes, its allocations add up to {ours.get(space, 0)}",
+                "figures of this memory space may be incomplete",
+            )
 
 
 def modelled(stage: Stage, found: Memory, problems: Problems) -> Memory:

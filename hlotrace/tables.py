@@ -366,6 +366,21 @@ COMPILATIONS = Table(
     ),
 )
 
+FLAGS = Table(
+    "flags",
+    "a flag of the compiler as a dump lists it",
+    (
+        _module(),
+        Column(
+            "source",
+            "string",
+            "`flagfile` (all flags), `tpu_comp_env` (what libtpu made of them) or `debug_options` (those that differ from XLA's defaults)",
+        ),
+        Column("flag", "string", "its name, without dashes"),
+        Column("value", "string", "its value as text; a flag without a value is `true`"),
+    ),
+)
+
 PROBLEMS = Table(
     "problems",
     "something that could not be read or does not add up",
@@ -387,6 +402,7 @@ ALL_TABLES: dict[str, Table] = {
         BUFFERS,
         MEMORY_TIMELINE,
         COMPILATIONS,
+        FLAGS,
         PROBLEMS,
     )
 }
