@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.hlo.tables import module_tables
-from hlotrace.parsers.dump_directory import STAGES
+from hlotrace.parsers.dump_directory import STAGES, find_modules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,6 +134,13 @@ def _total(instructions: pa.Table, column: str | None) -> int | None:
 def _numbers(table: pa.Table, column: str, missing: int) -> NDArray[np.int64]:
     values: NDArray[np.int64] = table[column].cast(pa.int64()).fill_null(missing).to_numpy()
     return values
+
+
+def platform_of_name(path: str) -> str | None:
+    """The platform that a dumped file's name says; None where it says none."""
+    name = path.rpartition("/")[2]
+    found = find_modules({name: 0})
+    return found[0].platform or ("tpu" if found[0].changelist else None) if found else None
 
 
 def stage_of_name(path: str) -> str | None:

@@ -22,6 +22,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"ML\xefR", "MLIR bytecode"),
 )
 
+_SIDE_FILE = re.compile(r"^module_\d+\.|_optimizations-(buffer-assignment|live-range|memory-usage-report)")
 _XPLANE = re.compile(rb"\x12.{1,2}(/host:|/device:|Task Environment)", re.DOTALL)
 _HTML = re.compile(rb"\s*(<!doctype html|<html)", re.IGNORECASE)
 _MLIR = re.compile(rb"^\s*(#loc.*\n)*\s*module\b.*\{|stablehlo\.|func\.func", re.MULTILINE)
@@ -107,6 +108,8 @@ def _text_kind(head: bytes, name: str) -> Kind:
         return Kind("a binary file damaged by a conversion to text", "Copy it again, as binary.")
     if _HTML.match(head):
         return Kind("an HTML page", "Download the file itself, not the page around it.")
+    if _SIDE_FILE.search(name):
+        return Kind("a file that XLA writes beside the HLO of a dump", "Open the directory it stands in.")
     if name.endswith(".py"):
         return Kind("a Python script", f"Capture it first: hlotrace capture {name}")
     if head.startswith(b"; ModuleID"):

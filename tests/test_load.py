@@ -106,7 +106,7 @@ def test_a_dump_directory_opens(directory: Path) -> None:
     assert len(tables["modules"]) == 1
     assert row["name"] == "jit_model"
     assert row["stages"][0] == "before_optimizations"
-    assert all(count for name, count in counts(tables).items() if name not in ("problems", "compilations"))
+    assert all(count for name, count in counts(tables).items() if name not in ("problems", "compilations", "flags"))
     assert tables.manifest is None
 
 
@@ -207,6 +207,19 @@ def test_an_unscheduled_text_of_any_name_is_before_optimisation(tmp_path: Path) 
     assert load(tmp_path / "model.txt")["modules"].iloc[0]["final_stage"] == "before_optimizations"
 
 
+@pytest.mark.parametrize(
+    ("name", "platform"),
+    [
+        ("module_0001.m.sm_9.0_gpu_after_optimizations.txt", "gpu"),
+        ("module_0001.m.cpu_after_optimizations.txt", "cpu"),
+        ("module_0001.m.cl_933746096.after_optimizations.txt", "tpu"),
+    ],
+)
+def test_the_name_of_a_lone_dump_file_says_its_platform(tmp_path: Path, name: str, platform: str) -> None:
+    (tmp_path / name).write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[4] parameter(0)\n}\n")
+    assert load(tmp_path / name)["modules"]["platform"].tolist() == [platform]
+
+
 def test_a_file_of_several_modules_gives_each_a_name_of_its_own(tmp_path: Path) -> None:
     module = "HloModule m\n\nENTRY e {\n  ROOT p = f32[4] parameter(0)\n}\n\n"
     (tmp_path / "two.hlo").write_text(module + module)
@@ -250,8 +263,8 @@ def test_a_zip_of_a_bundle_opens_with_its_manifest(made_bundle: Path, tmp_path: 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
 def test_a_compressed_hlo_file_opens(tmp_path: Path, compress: object) -> None:
-    (tmp_path / "m.after_optimizations.txt.gz").write_bytes(compress(AFTER.read_bytes()))  # type: ignore[operator]
-    assert same(load(tmp_path / "m.after_optimizations.txt.gz"), load(AFTER))
+    (tmp_path / f"{AFTER.name}.gz").write_bytes(compress(AFTER.read_bytes()))  # type: ignore[operator]
+    assert same(load(tmp_path / f"{AFTER.name}.gz"), load(AFTER))
 
 
 def test_an_archive_leaves_nothing_behind_in_the_temporary_directory(
@@ -293,9 +306,9 @@ def test_a_remote_bundle_opens_with_its_manifest(memory: fsspec.AbstractFileSyst
 
 
 def test_a_remote_file_and_a_remote_archive_open(memory: fsspec.AbstractFileSystem) -> None:
-    memory.pipe("/bucket/m.cpu_after_optimizations.txt", AFTER.read_bytes())
+    memory.pipe(f"/bucket/{AFTER.name}", AFTER.read_bytes())
     memory.pipe("/bucket/d.tar.gz", tar_of(V5E, "w:gz"))
-    assert same(load("memory://bucket/m.cpu_after_optimizations.txt"), load(AFTER))
+    assert same(load(f"memory://bucket/{AFTER.name}"), load(AFTER))
     assert same(load("memory://bucket/d.tar.gz"), load(V5E))
 
 
@@ -347,6 +360,7 @@ NOT_HLO = {
     ),
     "model.py": (b"import jax\n", "a Python script"),
     "notes.txt": (b"some notes\n", "text without an HloModule line"),
+    "module_0001.f.after_optimizations-live-range.txt": (b"HloLiveRange (max 3):\n", "a file that XLA writes beside"),
     "ir.ll": (b"; ModuleID = 'x'\n", "LLVM IR"),
 }
 
