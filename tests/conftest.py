@@ -16,6 +16,9 @@ from hypothesis import settings
 settings.register_profile("hlotrace", deadline=None)
 settings.load_profile("hlotrace")
 
+# A shell starts what it puts in the background with interrupts ignored, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 HERE = Path(__file__).parent
 
 
