@@ -65,6 +65,7 @@ def run_child(
         [sys.executable, str(CHILD), str(staging / "spec.json")],
         env=environment,
         pass_fds=[writer],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
         capture_output=True,
         text=True,
         timeout=500,
@@ -288,6 +289,12 @@ def test_memory_and_cost_analysis_are_the_compilers(jit_uses: Captured) -> None:
 def test_child_json_is_json_without_nan(jit_uses: Captured) -> None:
     text = (jit_uses.staging / "child.json").read_text()
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_a_capture_keeps_no_array_alive_that_the_script_let_go(capture: Callable[..., Captured]) -> None:
+    captured = capture("frees.py")
+    assert len(captured.result.programs) == 4
+    assert "alive 0\n" in captured.stdout
 
 
 # -- libraries

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlotrace.capture.session import Record
-    from hlotrace.capture.tickets import Ticket
+    from hlotrace.capture.tickets import Asked, Ticket
 
 
 def compiled(
@@ -44,8 +44,9 @@ def not_lowered(
     ticket: Ticket, record: Record, target: str, name: str, devices: Sequence[Any], failure: bundle.Failure
 ) -> bundle.Program:
     """Of a program whose lowering failed."""
-    outs = list(ticket.parameters["out_shardings"])
-    return replace(_program(ticket, record, target, name, devices, _asked(ticket), outs, ()), failure=failure)
+    asked = _asked(ticket)
+    program = _program(ticket, record, target, name, devices, list(asked.ins), list(asked.outs), ())
+    return replace(program, failure=failure)
 
 
 def _program(
@@ -58,9 +59,8 @@ def _program(
     outs: list[Any],
     inside: Sequence[Any],
 ) -> bundle.Program:
-    origin, parameters, jaxpr = ticket.origin, ticket.parameters, ticket.parameters["jaxpr"]
-    results = origin.results or jaxpr.debug_info.safe_result_paths(len(jaxpr.out_avals))
-    mesh = signatures.first_mesh([parameters["ctx_mesh"], *ins, *outs, *inside])
+    origin, asked = ticket.origin, _asked(ticket)
+    mesh = signatures.first_mesh([asked.mesh, *ins, *outs, *inside])
     ins, outs = ([signatures.named(sharding, mesh) for sharding in each] for each in (ins, outs))
     return bundle.Program(
         module=record.module,
@@ -71,8 +71,8 @@ def _program(
         platform=str(devices[0].platform) if devices else "",
         device_kind=str(devices[0].device_kind) if devices else None,
         device_count=len(devices),
-        arguments=signatures.arguments(jaxpr.in_avals, origin.names, ins, parameters["donated_invars"]),
-        outputs=signatures.outputs(jaxpr.out_avals, results, outs),
+        arguments=signatures.arguments(asked.in_avals, origin.names, ins, asked.donated),
+        outputs=signatures.outputs(asked.out_avals, origin.results or asked.results, outs),
         static_arguments=origin.static,
         mesh=signatures.mesh_axes(mesh),
         trace_ns=origin.trace_ns,
@@ -80,17 +80,14 @@ def _program(
     )
 
 
-def _asked(ticket: Ticket) -> list[Any]:
-    """Of every argument: what the function asks for, else what the call brought."""
-    return [
-        given if hasattr(given, "memory_kind") else getattr(argument, "sharding", None)
-        for given, argument in zip(ticket.parameters["in_shardings"], ticket.argument_types, strict=True)
-    ]
+def _asked(ticket: Ticket) -> Asked:
+    assert ticket.asked is not None, "only what is counted has none, and that is not described"
+    return ticket.asked
 
 
 def _shardings(computation: Any, ticket: Ticket, executable: Any) -> tuple[list[Any], list[Any]]:
     """Of every argument and output: the compiler's answer, else what was asked."""
-    ins = _asked(ticket)
+    ins = list(_asked(ticket).ins)
     if executable is None:
         return ins, _without_mutated(computation, computation.compile_args["out_shardings"])
     kept = sorted(executable._kept_var_idx)

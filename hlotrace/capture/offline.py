@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.bundle import Failure
@@ -13,7 +14,7 @@ from hlotrace.capture.calls import ProgramCall
 from hlotrace.capture.guess import output_shardings
 from hlotrace.capture.patience import Patience
 from hlotrace.capture.spec import Event
-from hlotrace.capture.tickets import Origin, Ticket, ticket_of
+from hlotrace.capture.tickets import Asked, Origin, Ticket, ticket_of
 from hlotrace.capture.watch import Watch
 from hlotrace.capture.zeros import LARGEST_REAL, ZeroCall, bytes_of
 from hlotrace.errors import CaptureError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from hlotrace.capture.session import Record, Session
     from hlotrace.capture.topology import Topology
+
+_MOST_KEPT = 64
+"""Executables at hand for a script that wraps the same function in `jax.jit` again and again."""
 
 _ASIDE = "_hlotrace_aside"
 
@@ -39,7 +43,7 @@ class OfflineWatch(Watch):
         super().__init__(session)
         self.topology = topology
         self._here = _Here()
-        self._executables: dict[tuple[Any, ...], Any] = {}
+        self._executables: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
     def _take_hold(self) -> None:
         super()._take_hold()
@@ -89,14 +93,14 @@ class OfflineWatch(Watch):
         try:
             return super().lowered(original, origin, args, {**parameters, "lowering_platforms": (platform,)})
         except Exception as error:
-            self._not_lowered(Ticket(origin, tuple(args), parameters), error)
+            self._not_lowered(Ticket(origin, Asked.of(args, parameters)), parameters["name"], error)
             raise
         finally:
             self._here.lowering = outer
 
-    def _not_lowered(self, ticket: Ticket, error: Exception) -> None:
+    def _not_lowered(self, ticket: Ticket, name: str, error: Exception) -> None:
         """A lowering that failed would fail on the target too: it is kept, and the script gets its error."""
-        name, target = f"jit_{ticket.parameters['name']}", self.topology.target.target
+        name, target = f"jit_{name}", self.topology.target.target
         record = self.session.start_program(name, target)
         failure = Failure("lowering", f"{type(error).__name__}: {error}")
         self.failed(record, describe.not_lowered(ticket, record, target, name, self.topology.devices[:1], failure))
@@ -166,7 +170,10 @@ class OfflineWatch(Watch):
         key = (ticket.digest, self.current.record.module, tuple(device.id for device in executable_devices))
         if key not in self._executables:
             self._executables[key] = super().backend_compile(*arguments)
-        return self._executables[key]
+        executable = self._executables[key]
+        if len(self._executables) > _MOST_KEPT:
+            self._executables.popitem(last=False)
+        return executable
 
     # -- calls
 

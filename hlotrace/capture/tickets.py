@@ -32,20 +32,54 @@ class Origin:
     lowered: bool = False
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a lowering was asked for. It holds no jaxpr: JAX drops a lowering with its jaxpr, and the arrays in that.
+
+    Attributes:
+        ins, outs: shardings; of an argument what the function asks for, else what the call brought.
+        results: paths of the outputs as JAX names them.
+    """
+
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    ins: tuple[Any, ...]
+    outs: tuple[Any, ...]
+    donated: tuple[bool, ...]
+    mesh: Any
+    results: tuple[str, ...]
+
+    @classmethod
+    def of(cls, argument_types: Any, parameters: dict[str, Any]) -> Asked:
+        """Of JAX's MetaTy of every argument, captured constants first, and the parameters of the lowering."""
+        jaxpr = parameters["jaxpr"]
+        ins = (
+            given if hasattr(given, "memory_kind") else getattr(argument, "sharding", None)
+            for given, argument in zip(parameters["in_shardings"], argument_types, strict=True)
+        )
+        return cls(
+            in_avals=tuple(jaxpr.in_avals),
+            out_avals=tuple(jaxpr.out_avals),
+            ins=tuple(ins),
+            outs=tuple(parameters["out_shardings"]),
+            donated=tuple(parameters["donated_invars"]),
+            mesh=parameters["ctx_mesh"],
+            results=tuple(jaxpr.debug_info.safe_result_paths(len(jaxpr.out_avals))),
+        )
+
+
 @dataclass
 class Ticket:
     """What a lowered program, JAX's MeshComputation, is known as until it is compiled.
 
     Attributes:
-        argument_types: JAX's MetaTy of every argument, captured constants first.
-        parameters: those of the lowering.
+        asked: null for what is only counted.
         lower_ns: null when the lowering failed.
         record: what the latest compile was kept as.
     """
 
     origin: Origin
-    argument_types: tuple[Any, ...]
-    parameters: dict[str, Any]
+    asked: Asked | None = None
     lower_ns: int | None = None
     digest: bytes | None = None
     record: Record | None = None

@@ -13,7 +13,7 @@ from hlotrace.capture.calls import ProgramCall
 from hlotrace.capture.dumps import dump_options, give_user_theirs
 from hlotrace.capture.origins import Origins
 from hlotrace.capture.spec import Event
-from hlotrace.capture.tickets import Origin, Ticket, attach, mlir_name, mlir_text, module_name, ticket_of
+from hlotrace.capture.tickets import Asked, Origin, Ticket, attach, mlir_name, mlir_text, module_name, ticket_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,6 +41,7 @@ class Watch:
         self.current = _Current()
         self._known: dict[tuple[Any, ...], Record] = {}
         self._described_as: dict[Any, str] = {}
+        self._lock = threading.Lock()
 
     def install(self) -> None:
         """Take hold of JAX, which is imported.
@@ -92,7 +93,7 @@ class Watch:
 
     def lowered(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
         """JAX's own lowering, measured."""
-        ticket = Ticket(origin, tuple(args), parameters)
+        ticket = Ticket(origin, Asked.of(args, parameters) if origin.kind == "program" else None)
         said = origin.kind == "program" and not origin.lowered
         event = Event("lower", f"jit_{parameters['name']}", self.session.target_name)
         if said:
@@ -136,10 +137,11 @@ class Watch:
             ticket.digest = hashlib.sha256(mlir_text(computation._hlo)).digest()
         name = module_name(computation)
         key = (ticket.origin.function, name, target, ticket.digest, repr(options))
-        if key not in self._known:
-            self._known[key] = self.session.start_program(name, target)
-        ticket.record = record = self._known[key]
-        record.compiles += 1
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self.session.start_program(name, target)
+            ticket.record = record = self._known[key]
+            record.compiles += 1
         self.session.say(Event("compile", record.module, target))
         try:
             executable, elapsed = self._dumped(original, computation, ticket, record, options)
