@@ -46,6 +46,9 @@ def _read_instruction(text: BytesAt, memory: IntsAt) -> None:
     is_root = is_token(text, memory, a.ROOT) and text[memory[a.POSITION]] != 61
     if is_root:
         advance(text, memory)
+    if is_root and memory[computation + a.C_ROOT] >= 0:
+        fail(memory, a.SECOND_ROOT, memory[a.TOKEN_START])
+        return
     if memory[a.BARE] and finish_shape(text, memory):
         add_row(text, memory, a.NO)
     elif memory[a.TOKEN] != a.WORD or text[memory[a.POSITION]] != 61:
@@ -55,8 +58,6 @@ def _read_instruction(text: BytesAt, memory: IntsAt) -> None:
         add_row(text, memory, a.YES)
         advance(text, memory)
         advance(text, memory)
-    if is_root and memory[computation + a.C_ROOT] >= 0:
-        fail(memory, a.SECOND_ROOT, memory[a.TOKEN_START])
     if memory[a.ERROR] == a.OK:
         if is_root:
             memory[computation + a.C_ROOT] = memory[a.ROW]
