@@ -29,6 +29,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a wheel built from the checkout, the examples, and an environment with the base install."""
     place = tmp_path_factory.mktemp("wheel")
+    (place / "source").mkdir()
     for name in CHECKOUT:
         source = ROOT / name
         if source.is_dir():
