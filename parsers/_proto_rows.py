@@ -240,7 +240,7 @@ class ModuleRows:
         if self._operand_start[row] == self._operand_start[row + 1]:
             return ""
         of, element = self._source(self._operand_ids[self._operand_start[row]], row)
-        shape = self.shapes[self.shape_numbers[of]]
+        shape = self.shapes[int(self.shape_numbers[of])]
         if element < 0:
             return shape.dtype
         return shape.elements[element].dtype if element < len(shape.elements) else ""

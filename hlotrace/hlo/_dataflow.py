@@ -70,7 +70,7 @@ class Dataflow:
         self._shapes = [shapes for _, shapes in parts]
         sizes = np.array([len(shapes) for shapes in self._shapes] or [0])[hlo.shape]
         sizes[self.position < 0] = 0
-        self.slot = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        self.slot: list[int] = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         self.slot_row = np.repeat(np.arange(hlo.instruction_count), sizes)
         self.values = _Sets(self.slot[-1])
         self._shared: list[tuple[int, int]] = []
@@ -95,12 +95,12 @@ class Dataflow:
     def slot_shape(self, slot: int) -> Shape:
         """The shape of what stands in a slot."""
         row = int(self.slot_row[slot])
-        return self._shapes[self.hlo.shape[row]][slot - self.slot[row]]
+        return self._shapes[int(self.hlo.shape[row])][slot - self.slot[row]]
 
     def slot_index(self, slot: int) -> tuple[int, ...]:
         """Where in its instruction's result a slot stands."""
         row = int(self.slot_row[slot])
-        return self._indices[self.hlo.shape[row]][slot - self.slot[row]]
+        return self._indices[int(self.hlo.shape[row])][slot - self.slot[row]]
 
     def operands(self, row: int) -> list[tuple[int, int]]:
         """First slot and number of slots of each operand that is scheduled; 0 slots where it is not."""
