@@ -48,7 +48,8 @@ DUPLICATES, UNRESOLVED, SHAPELESS, REORDERED = range(23, 27)
 ROWS, OPERANDS, CALLS, PIECES, COMPUTATIONS, SHAPES, OPCODES, ATTRIBUTES = range(27, 35)
 ROOM, SLOT_MASK, ROWS_AT, OPERANDS_AT, CALLS_AT, PIECES_AT, COMPUTATIONS_AT, ATTRIBUTES_AT = range(35, 43)
 STACK_AT, SHAPES_AT, OPCODES_AT, NAME_SLOTS_AT, SHAPE_SLOTS_AT, OPCODE_SLOTS_AT = range(43, 49)
-STATE_SIZE = 49
+UNCLOSED = 49
+STATE_SIZE = 50
 
 # Values of `TOKEN`: a kind, or the character itself. Words come without `%`; arrays have their layout with them.
 END_OF_TEXT, WORD, ARRAY, ARROW = 0, 1, 2, 3
@@ -74,6 +75,9 @@ WORDS = (
 HLO_MODULE, ENTRY, ROOT, FILE_NAMES, FUNCTION_NAMES, FILE_LOCATIONS, STACK_FRAMES = range(7)
 CONSTANT_WORD, PARAMETER_WORD, OP_NAME_WORD, FILE_WORD, LINE_WORD, FRAME_WORD = range(7, 13)
 INF, NAN = 13, 16
+
+MOST_UNCLOSED = 50
+"""How many lines that are no HLO may open a parenthesis that is never closed; each costs a look through the text."""
 
 NONE, NO, YES, SHAPE_ALONE = -1, 0, 1, -2
 """What an argument is called with; numba makes no version of its own for each, as it would for a number."""

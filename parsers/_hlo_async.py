@@ -132,7 +132,8 @@ class _Wrapper:
 
     def _bound(self, row: int) -> list[list[int]]:
         """The operands of an instruction: row and element of each."""
-        return self.draft.operands[self._operands(row)][:, [a.TARGET, a.ELEMENT]].tolist()
+        bound: list[list[int]] = self.draft.operands[self._operands(row)][:, [a.TARGET, a.ELEMENT]].tolist()
+        return bound
 
     def _parameters_called(self, start: int) -> list[int]:
         """The rows of the parameters, in order, of the computation that is called; none where there is not one."""
@@ -141,7 +142,8 @@ class _Wrapper:
         if len(called) != 1:
             return []
         rows = np.flatnonzero((draft.rows[:, a.COMPUTATION] == called) & (draft.rows[:, a.PARAMETER] >= 0))
-        return rows[np.argsort(draft.rows[rows, a.PARAMETER], kind="stable")].tolist()
+        parameters: list[int] = rows[np.argsort(draft.rows[rows, a.PARAMETER], kind="stable")].tolist()
+        return parameters
 
     def _shape(self, row: int, element: int) -> Shape | None:
         number = int(self.draft.rows[row, a.SHAPE]) if row >= 0 else -1

@@ -15,8 +15,6 @@ from hlotrace.parsers._hlo_gather import gather
 from hlotrace.parsers._hlo_implied import complete_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hlotrace.parsers._hlo_draft import Draft
 
 Problem = tuple[str, str, str]
@@ -177,10 +175,11 @@ def _rename(draft: Draft) -> None:
                 table[number, [start, end]] = draft.add(unique)
 
 
-def _naming_order(draft: Draft, table: np.ndarray) -> Iterable[int]:
+def _naming_order(draft: Draft, table: np.ndarray) -> list[int]:
     """The order in which XLA names: that of computations; around a single instruction the entry comes first."""
     if not draft.is_bare:
-        return range(len(table))
+        return list(range(len(table)))
     last = len(draft.computations) - 1
     is_entry = table[:, a.COMPUTATION] == last if table is draft.rows else np.arange(len(table)) == last
-    return np.argsort(~is_entry, kind="stable").tolist()
+    order: list[int] = np.argsort(~is_entry, kind="stable").tolist()
+    return order

@@ -77,6 +77,7 @@ def _read_top(text: BytesAt, memory: IntsAt) -> None:
             memory[a.MODE] = a.FINISHED
         else:
             memory[a.JUNK] = -1
+            memory[a.UNCLOSED] = 0
             _read_header(text, memory)
     elif is_token(text, memory, a.FILE_NAMES) and CLASSES[text[memory[a.POSITION]]] & DIGIT:
         memory[a.FRAMES] = begin
@@ -153,10 +154,12 @@ def _read_computation(text: BytesAt, memory: IntsAt, begin: int) -> None:
     if is_entry:
         advance(text, memory)
     start, end = memory[a.TOKEN_START], memory[a.TOKEN_END]
-    is_computation = memory[a.TOKEN] == a.WORD and _read_signature(text, memory)
+    is_looked_at = is_entry or text[begin] == 37 or memory[a.UNCLOSED] < a.MOST_UNCLOSED
+    is_computation = memory[a.TOKEN] == a.WORD and is_looked_at and _read_signature(text, memory)
     after = memory[a.POSITION]
     memory[a.TOKEN_START] = begin
-    is_bare = memory[a.MODULE_NAME] < 0 and memory[a.COMPUTATIONS] == 0 and not is_entry and not is_computation
+    is_first = memory[a.MODULE_NAME] < 0 and memory[a.COMPUTATIONS] == 0
+    is_bare = is_first and is_looked_at and not is_entry and not is_computation
     if is_bare:
         memory[a.POSITION] = begin
         is_bare = _starts_instruction(text, memory)
@@ -186,6 +189,7 @@ def _read_signature(text: BytesAt, memory: IntsAt) -> bool:
     if text[at] == 40:
         at = skip_group(text, at)
         if at < 0:
+            memory[a.UNCLOSED] += 1
             return False
         memory[a.POSITION] = skip_space(text, at)
         advance(text, memory)
@@ -195,14 +199,16 @@ def _read_signature(text: BytesAt, memory: IntsAt) -> bool:
         if finish_shape(text, memory) <= 0:
             return False
     advance(text, memory)
-    return memory[a.TOKEN] == 123
+    return bool(memory[a.TOKEN] == 123)
 
 
 @inner
 def _starts_instruction(text: BytesAt, memory: IntsAt) -> bool:
     """Whether `[[ROOT] name =] [shape] opcode (` begins here."""
     advance(text, memory)
-    if finish_shape(text, memory) == 0:
+    has_shape = finish_shape(text, memory)
+    memory[a.UNCLOSED] += has_shape < 0
+    if has_shape == 0:
         if is_token(text, memory, a.ROOT) and text[memory[a.POSITION]] != 61:
             advance(text, memory)
         if memory[a.TOKEN] != a.WORD or text[memory[a.POSITION]] != 61:
@@ -211,7 +217,7 @@ def _starts_instruction(text: BytesAt, memory: IntsAt) -> bool:
         advance(text, memory)
     if finish_shape(text, memory) > 0:
         advance(text, memory)
-    return memory[a.TOKEN] == a.WORD and text[memory[a.POSITION]] == 40
+    return bool(memory[a.TOKEN] == a.WORD and text[memory[a.POSITION]] == 40)
 
 
 @inner

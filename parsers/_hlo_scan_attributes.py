@@ -55,7 +55,7 @@ def _known_attribute(text: BytesAt, memory: IntsAt) -> int:
     for place in range(size):
         if NAMES[which, place] != text[start + place]:
             return -1
-    return which
+    return int(which)
 
 
 @inner
@@ -145,7 +145,7 @@ def _read_metadata(text: BytesAt, memory: IntsAt, start: int, at: int) -> int:
             memory[a.POSITION] = skip_space(text, memory[a.POSITION] + 1)
     if others:
         add_piece(memory, start, memory[a.POSITION] + 1)
-    return memory[a.POSITION] + 1
+    return int(memory[a.POSITION]) + 1
 
 
 @inner
@@ -154,7 +154,7 @@ def _read_calls(text: BytesAt, memory: IntsAt, role: int) -> int:
     advance(text, memory)
     if memory[a.TOKEN] == a.WORD:
         add_call(memory, role, memory[a.TOKEN_START], memory[a.TOKEN_END])
-        return memory[a.TOKEN_END]
+        return int(memory[a.TOKEN_END])
     brace = memory[a.TOKEN_START]
     if memory[a.TOKEN] != 123:
         return -1
@@ -184,7 +184,7 @@ def _read_list_of_calls(text: BytesAt, memory: IntsAt, role: int) -> int:
         advance(text, memory)
         if memory[a.TOKEN] == 44:
             advance(text, memory)
-    return memory[a.TOKEN_END]
+    return int(memory[a.TOKEN_END])
 
 
 @inner

@@ -27,19 +27,19 @@ def entry_for(memory: IntsAt, counter: int, table_at: int, width: int, most: int
         fail(memory, a.FULL, memory[a.POSITION])
         return 0
     memory[counter] = count + 1
-    return memory[table_at] + count * width
+    return int(memory[table_at] + count * width)
 
 
 @inner
 def row_at(memory: IntsAt, number: int) -> int:
     """Where in memory an instruction's columns stand."""
-    return memory[a.ROWS_AT] + number * a.ROW_WIDTH
+    return int(memory[a.ROWS_AT]) + number * a.ROW_WIDTH
 
 
 @inner
 def computation_at(memory: IntsAt, number: int) -> int:
     """Where in memory a computation's columns stand."""
-    return memory[a.COMPUTATIONS_AT] + number * a.COMPUTATION_WIDTH
+    return int(memory[a.COMPUTATIONS_AT]) + number * a.COMPUTATION_WIDTH
 
 
 @inner
@@ -81,7 +81,7 @@ def _slot_of_token(text: BytesAt, memory: IntsAt) -> int:
         if found and same(text, start, known, size):
             break
         slot = (slot + 1) & mask
-    return slots_at + slot
+    return int(slots_at + slot)
 
 
 @inner
@@ -151,7 +151,7 @@ def pop(memory: IntsAt) -> int:
     memory[a.ROW] = memory[frame + a.IN_ROW]
     memory[a.IN] = memory[frame + a.IN_COMPUTATION]
     memory[a.PIECE] = memory[frame + a.IN_PIECE]
-    return frame
+    return int(frame)
 
 
 @inner

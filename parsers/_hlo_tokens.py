@@ -150,7 +150,7 @@ def intern(text: BytesAt, memory: IntsAt, slots_at: int, spans_at: int, counter:
         known = memory[span + a.SPAN]
         found = memory[span + a.SPAN_HASH] == value and memory[span + a.SPAN_END] - known == size
         if found and same(text, start, known, size):
-            return memory[slot] - 1
+            return int(memory[slot]) - 1
         slot = slots_at + ((slot - slots_at + 1) & memory[a.SLOT_MASK])
     number = memory[counter]
     if number == memory[a.ROOM]:
@@ -161,4 +161,4 @@ def intern(text: BytesAt, memory: IntsAt, slots_at: int, spans_at: int, counter:
     memory[span + a.SPAN] = start
     memory[span + a.SPAN_END] = start + size
     memory[span + a.SPAN_HASH] = value
-    return number
+    return int(number)
