@@ -108,6 +108,8 @@ def endless_grid(
         "maxBlocksInCache": 20,
         "infiniteInitialRowCount": 1,
         "blockLoadDebounceMillis": 30,
+        # A request stands in one property of the component: a second one at the same time would replace it.
+        "maxConcurrentDatasourceRequests": 1,
     }
     definitions = [definition(column, frame, scales[column.name]) for column in columns]
     for made in definitions:
@@ -132,7 +134,6 @@ def _shared() -> dict[str, Any]:
         "className": "ag",
         "style": {"height": None, "width": None},
         "getRowId": "hlotraceRowId(params.data)",
-        "rowClassRules": {"is-chosen": "hlotraceIsChosen(params.node.id)"},
         "defaultColDef": {"sortable": True, "resizable": True, "filter": True, "minWidth": 50, "wrapHeaderText": True},
         "dashGridOptions": {
             "theme": {"function": f"themeQuartz.withParams({json.dumps(_THEME)})"},

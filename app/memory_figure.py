@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hlotrace.app.data import Module
     from hlotrace.views.blocks import StackedArea
 
-MOST_RECTANGLES = 4000
-"""The map draws the largest values; more than this is finer than a screen."""
+MOST_RECTANGLES = 1000
+"""The map draws the largest values: the rest is thinner than a pixel and costs most of the drawing time."""
 
 OUTLINED_SHARE = 0.012
 """Rectangles lower than this share of the map have no outline: it would be all that is seen of them."""

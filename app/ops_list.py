@@ -67,10 +67,16 @@ def list_grid(module: Module, stage: str | None) -> Component:
         dcc.Input(id="ops-quick", type="text", placeholder="Filter rows", className="quick", debounce=False),
         html.Button("CSV", id="ops-export", className="tool", title="Save these ops with all columns as CSV"),
         dcc.Download(id="ops-download"),
-        *(dcc.Store(id=f"ops-{name}") for name in ("refreshed", "first", "place", "scrolled")),
+        *(dcc.Store(id=f"ops-{name}") for name in ("refreshed", "narrowed", "place", "scrolled")),
     ]
     first = next((column.name for column in columns if column.name in ("cycles_total", "flops_total")), None)
     return endless_grid("ops-grid", frame, columns, first, tools, "Instructions")
+
+
+def narrowing(state: AppState, quick: str | None) -> str:
+    """What narrows the list, as assets/routes.js writes it too: the chosen group and the filter's text."""
+    group = state.select if state.select is not None and state.select.kind in FILTERING else ""
+    return f"{group}\n{quick or ''}"
 
 
 def chosen_rows(module: Module, state: AppState, quick: str | None) -> pd.DataFrame:
@@ -132,25 +138,33 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
 
     @app.callback(
         Output("ops-grid", "getRowsResponse"),
+        Output("ops-narrowed", "data"),
         Input("ops-grid", "getRowsRequest"),
         State("view", "data"),
         State("stage", "data"),
         State("select", "data"),
         State("ops-quick", "value"),
+        State("ops-narrowed", "data"),
         prevent_initial_call=True,
     )
     def _rows(
-        request: dict[str, Any] | None, view: dict[str, Any], stage: str | None, select: str | None, quick: str | None
+        request: dict[str, Any] | None,
+        view: dict[str, Any],
+        stage: str | None,
+        select: str | None,
+        quick: str | None,
+        known: str | None,
     ) -> Any:
         if request is None:
-            return no_update
+            return no_update, no_update
         module, state = bundles.at(view, stage=stage, select=select)
-        return rows_response(module, state, quick, request)
+        now = narrowing(state, quick)
+        return rows_response(module, state, quick, request), (no_update if now == known else now)
 
     @app.callback(
         Output("ops-place", "data"),
         Input("select", "data"),
-        Input("ops-first", "data"),
+        Input("ops-narrowed", "data"),
         State("ops-grid", "getRowsRequest"),
         State("view", "data"),
         State("stage", "data"),
@@ -159,7 +173,7 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
     )
     def _place(
         select: str | None,
-        _first: int | None,
+        _narrowed: str | None,
         request: dict[str, Any] | None,
         view: dict[str, Any],
         stage: str | None,
@@ -168,13 +182,6 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
         module, state = bundles.at(view, stage=stage, select=select)
         return place_of(module, state, quick, request or {})
 
-    in_browser(
-        app,
-        "first_rows",
-        Output("ops-first", "data"),
-        Input("ops-grid", "getRowsResponse"),
-        State("ops-first", "data"),
-    )
     in_browser(
         app,
         "scroll_ops",
@@ -224,4 +231,5 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
         Output("ops-refreshed", "data"),
         Input("select", "data"),
         Input("ops-quick", "value"),
+        State("ops-narrowed", "data"),
     )

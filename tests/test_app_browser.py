@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import threading
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -16,11 +18,23 @@ WAIT_MS = 30_000
 PAGES = ("", "ops", "fusions", "memory", "modules", "problems")
 
 
+REAL = Path(__file__).parent / "data" / "scan-v5e"
+
+
+def long_rows(synthetic):
+    """The layer with more instructions than one block of the list holds."""
+    rows = synthetic.layer_rows()
+    more = (f"copy.{number}" for number in range(400))
+    rows["instructions"] += [synthetic.instruction_row("after_codegen", "main", name, "copy") for name in more]
+    return rows
+
+
 @pytest.fixture(scope="session")
-def address(synthetic):
-    """A server of three bundles, on a port of its own."""
+def address(synthetic, tmp_path_factory):
+    """A server of bundles made by hand and a real dump, on a port of its own."""
     from werkzeug.serving import make_server
 
+    import hlotrace.load
     from hlotrace.app import create_app
 
     def tables(rows):
@@ -31,6 +45,8 @@ def address(synthetic):
             "layers": tables(synthetic.many_rows()),
             "hostile": tables(synthetic.hostile_rows()),
             "text only": tables(synthetic.unscheduled_rows()),
+            "long": tables(long_rows(synthetic)),
+            "real": hlotrace.load(shutil.copytree(REAL, tmp_path_factory.mktemp("real") / "scan-v5e")),
         }
     )
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -277,7 +293,7 @@ def test_choosing_a_group_filters_the_list(visit):
     page.locator("#ops-filter", has_text="1 of 8").wait_for()
     rows = page.locator("#ops-grid .ag-center-cols-container .ag-row")
     rows.first.locator("text=bitcast.1").first.wait_for()
-    assert rows.count() == 1
+    rows.nth(1).wait_for(state="detached")
 
 
 def test_the_list_of_the_program_before_is_a_switch_away(visit):
@@ -294,8 +310,8 @@ def test_words_filter_the_list_and_it_is_exported(visit):
     page = visit("/ops?bundle=layers")
     ready(page, "ops")
     page.locator("#ops-quick").fill("layer.py:13")
-    page.locator("#ops-grid .ag-row", has_text="dot.1").first.wait_for(state="detached")
-    assert page.locator("#ops-grid .ag-center-cols-container .ag-row").count() == 1
+    row(page, "ops-grid", "dot.1").wait_for(state="detached")
+    page.locator("#ops-grid .ag-center-cols-container .ag-row").nth(1).wait_for(state="detached")
     with page.expect_download() as saved:
         page.locator("#ops-export").click()
     lines = saved.value.path().read_text().strip().splitlines()
@@ -314,6 +330,28 @@ def test_a_table_sorts_by_a_click_on_its_header_and_is_exported(visit):
     with page.expect_download() as saved:
         page.locator("#memory-alive [data-export]").click()
     assert "multiply.1{}" in saved.value.path().read_text()
+
+
+def test_the_list_opens_at_the_op_that_a_link_names_however_far_down(visit):
+    page = visit("/ops?bundle=long&select=op:copy.399")
+    page.locator("#ops-grid .ag-row.is-chosen", has_text="copy.399").first.wait_for()
+    page.goto(page.url.replace("copy.399", "copy.250"))
+    chosen = page.locator("#ops-grid .ag-row.is-chosen", has_text="copy.250").first
+    chosen.wait_for()
+    assert int(chosen.get_attribute("row-index")) > 200, "beyond the first blocks of rows"
+
+
+def test_an_op_chosen_in_the_list_asks_for_no_rows_anew(visit):
+    page = visit("/ops?bundle=layers")
+    ready(page, "ops")
+    page.wait_for_timeout(500)
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data or ""))
+    row(page, "ops-grid", "multiply.1").click()
+    page.locator("#ops-grid .ag-row.is-chosen", has_text="multiply.1").first.wait_for()
+    page.wait_for_timeout(300)
+    assert asked
+    assert not any("getRowsRequest" in post and '"output":"..ops-grid' in post for post in asked)
 
 
 # ---- fusions ----
@@ -399,6 +437,13 @@ def test_a_module_without_a_timeline_says_what_would_bring_one(visit):
     page = visit("/memory?bundle=text+only")
     page.locator(".note-missing", has_text="not scheduled").wait_for()
     page.locator(".command", has_text="hlotrace capture").wait_for()
+
+
+@pytest.mark.parametrize("path", ["", "ops", "fusions", "memory"])
+def test_each_page_shows_a_real_dump(visit, path):
+    page = visit(f"/{path}?bundle=real")
+    ready(page, path)
+    assert page.locator("#said-error").inner_text() == ""
 
 
 # ---- links ----

@@ -46,10 +46,6 @@ window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
         return value === null || value === undefined ? null : String(value / divisor);
     },
 
-    hlotraceIsChosen(id) {
-        return window.hlotrace.isChosen(id);
-    },
-
     hlotraceRowId(data) {
         return data.id;
     },
@@ -75,13 +71,30 @@ window.hlotraceGrid = (function () {
         return [...document.querySelectorAll(".grid[data-grid]")].map((element) => apiOf(element.dataset.grid)).filter(Boolean);
     }
 
+    /** Light up the rows that are on the screen; nothing is drawn again. */
+    function lightRows() {
+        document.querySelectorAll(".ag .ag-row[row-id]").forEach((row) => {
+            row.classList.toggle("is-chosen", window.hlotrace.isChosen(row.getAttribute("row-id")));
+        });
+    }
+
     /** Light up what is chosen and bring the first such row into sight where the grid holds its rows. */
     function light(select) {
-        for (const api of all()) {
-            api.redrawRows();
-            bringIntoSight(api, select);
-        }
+        lightRows();
+        for (const api of all()) bringIntoSight(api, select);
     }
+
+    /* Rows come and change as a grid is scrolled: those that do are lit up when they do. */
+    let waiting = false;
+    new MutationObserver((changes) => {
+        const rows = changes.some((change) => change.type === "attributes" || [...change.addedNodes].some((node) => node.nodeType === 1 && (node.matches(".ag-row") || node.querySelector(".ag-row"))));
+        if (!rows || waiting) return;
+        waiting = true;
+        window.requestAnimationFrame(() => {
+            waiting = false;
+            lightRows();
+        });
+    }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["row-id"] });
 
     function bringIntoSight(api, select) {
         if (!select) return;

@@ -74,34 +74,27 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
         }
 
         const NARROWING = ["opcode:", "category:", "source:", "scope:"];
-        let narrowed = "";
-
-        function narrowing(select, quick) {
-            const group = NARROWING.some((kind) => (select || "").startsWith(kind)) ? select : "";
-            return JSON.stringify([group, quick || ""]);
-        }
 
         /** Ask for the list's rows anew, but only when what narrows it changed: an op chosen in it does not. */
-        function refresh_ops(select, quick) {
-            const now = narrowing(select, quick);
+        function refresh_ops(select, quick, narrowed) {
+            const group = NARROWING.some((kind) => (select || "").startsWith(kind)) ? select : "";
             const api = window.hlotraceGrid.apiOf("ops-grid");
-            if (api && now !== narrowed) api.purgeInfiniteCache();
-            narrowed = now;
+            if (api && typeof narrowed === "string" && narrowed !== group + "\n" + (quick || "")) api.purgeInfiniteCache();
             return nothing();
         }
 
-        /** Set once, when a new list has its first rows. */
-        function first_rows(response, first) {
-            if (!response || first) return nothing();
-            narrowed = narrowing(window.hlotrace.current().select, "");
-            return 1;
-        }
-
+        /** Bring a row of the list into sight; its count is known to the grid a moment after its rows arrive. */
         function scroll_ops(place) {
-            const api = place === null || place === undefined ? null : window.hlotraceGrid.apiOf("ops-grid");
-            if (api && (place < api.getFirstDisplayedRowIndex() || place > api.getLastDisplayedRowIndex())) {
-                api.ensureIndexVisible(place, "middle");
-            }
+            if (typeof place !== "number") return nothing();
+            let tries = 0;
+            (function wait() {
+                const api = window.hlotraceGrid.apiOf("ops-grid");
+                if ((!api || place >= api.getDisplayedRowCount()) && tries++ < 60) return window.setTimeout(wait, 50);
+                if (api && (place < api.getFirstDisplayedRowIndex() || place > api.getLastDisplayedRowIndex())) {
+                    api.ensureIndexVisible(place, "middle");
+                }
+                return undefined;
+            })();
             return nothing();
         }
 
@@ -122,6 +115,6 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
             });
         }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-dash-is-loading"] });
 
-        return { route, pickers, pick_bundle, pick_module, light, refresh_ops, first_rows, scroll_ops, mark_memory };
+        return { route, pickers, pick_bundle, pick_module, light, refresh_ops, scroll_ops, mark_memory };
     })(),
 });
