@@ -38,8 +38,8 @@ ATTRIBUTE_WIDTH = 4
 SPAN, SPAN_END, SPAN_HASH = range(3)
 SPAN_WIDTH = 3
 
-# The state: the token (its kind, span, hash, and the element after `#`), and where the next one begins.
-TOKEN, TOKEN_START, TOKEN_END, TOKEN_HASH, TOKEN_ELEMENT, POSITION = range(6)
+# The state: the token (its kind, span, and the element after `#`), where the next one begins, where the text ends.
+TOKEN, TOKEN_START, TOKEN_END, TOKEN_ELEMENT, POSITION, SIZE = range(6)
 # What is being read, and what was met.
 MODE, DEPTH, ROW, IN, PIECE, PIECE_END, ORDER, ERROR, ERROR_PLACE, BARE = range(6, 16)
 MODULE_NAME, MODULE_NAME_END, FRAMES, FRAMES_END, JUNK, JUNK_LINES, HAS_ENTRY = range(16, 23)

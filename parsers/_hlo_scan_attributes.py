@@ -8,7 +8,7 @@ import numpy as np
 
 from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
-from hlotrace.parsers._hlo_lex import JSON_STOP, skip_braces, skip_space, skip_string, skip_value
+from hlotrace.parsers._hlo_lex import JSON_STOP, skip_braces, skip_json_line, skip_space, skip_string, skip_value
 from hlotrace.parsers._hlo_scan_base import (
     add_call,
     add_piece,
@@ -105,7 +105,9 @@ def _end_piece(memory: IntsAt) -> None:
 def _read_config(text: BytesAt, memory: IntsAt, at: int) -> int:
     row = row_at(memory, memory[a.ROW])
     if text[at] == 123:
-        end = skip_braces(text, at, JSON_STOP)
+        end = skip_json_line(text, at, memory[a.SIZE])
+        if end < 0:
+            end = skip_braces(text, at, JSON_STOP)
     elif text[at] == 34 or text[at] == 39:
         end = skip_string(text, at)
     else:

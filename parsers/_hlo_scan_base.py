@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
-from hlotrace.parsers._hlo_tokens import same
+from hlotrace.parsers._hlo_tokens import hash_of_token, same
 
 if TYPE_CHECKING:
     from hlotrace.native import BytesAt, IntsAt
@@ -58,8 +58,9 @@ def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
         return
     memory[row + a.NAME] = memory[a.TOKEN_START]
     memory[row + a.NAME_END] = memory[a.TOKEN_END]
-    memory[row + a.NAME_HASH] = memory[a.TOKEN_HASH]
-    slot = _slot_of_token(text, memory)
+    value = hash_of_token(text, memory)
+    memory[row + a.NAME_HASH] = value
+    slot = _slot_of_token(text, memory, value)
     if memory[slot]:  # the latest instruction of a name is found: a computation is read in one go
         memory[a.DUPLICATES] += 1
         if memory[row_at(memory, memory[slot] - 1) + a.COMPUTATION] == memory[a.IN]:
@@ -68,10 +69,10 @@ def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
 
 
 @inner
-def _slot_of_token(text: BytesAt, memory: IntsAt) -> int:
+def _slot_of_token(text: BytesAt, memory: IntsAt, value: int) -> int:
     """The slot that holds the latest instruction named as the token, or the free one where it would go."""
     slots_at, mask = memory[a.NAME_SLOTS_AT], memory[a.SLOT_MASK]
-    start, value = memory[a.TOKEN_START], memory[a.TOKEN_HASH]
+    start = memory[a.TOKEN_START]
     size = memory[a.TOKEN_END] - start
     slot = value & mask
     while memory[slots_at + slot]:
@@ -96,7 +97,7 @@ def add_operand(text: BytesAt, memory: IntsAt, shape: int, row: int) -> None:
     memory[operand + a.ELEMENT] = memory[a.TOKEN_ELEMENT] if row == -1 else -1
     memory[operand + a.OPERAND_SHAPE] = shape
     if row == -1:
-        row = memory[_slot_of_token(text, memory)] - 1
+        row = memory[_slot_of_token(text, memory, hash_of_token(text, memory))] - 1
         if row >= 0 and memory[row_at(memory, row) + a.COMPUTATION] != memory[a.IN]:
             row = -1
     memory[operand + a.TARGET] = row

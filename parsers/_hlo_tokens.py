@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING
 
 from hlotrace.native import inner
 from hlotrace.parsers import _hlo_arrays as a
-from hlotrace.parsers._hlo_lex import BRACE_STOP, CLASSES, DIGIT, IN_WORD, is_span, skip_braces, skip_group, skip_space
+from hlotrace.parsers._hlo_lex import (
+    BRACE_STOP,
+    CLASSES,
+    DIGIT,
+    IN_WORD,
+    eight_bytes,
+    is_span,
+    skip_braces,
+    skip_group,
+    skip_space,
+)
 
 if TYPE_CHECKING:
     from hlotrace.native import BytesAt, IntsAt
 
-HASH_SEED, HASH_FACTOR, HASH_MASK = 0x345678, 0x5BD1E995, 0x7FFFFFFF
+HASH_SEED, HASH_FACTOR, HASH_MASK = 0x345678, 0x2545F4914F6CDD1D, 0x7FFFFFFF
 
 
 @inner
@@ -38,14 +48,11 @@ def _read_word(text: BytesAt, memory: IntsAt, at: int) -> None:
     if is_name:
         at += 1
     start = at
-    value = HASH_SEED
     while CLASSES[text[at]] & IN_WORD:
-        value = (value ^ text[at]) * HASH_FACTOR
         at += 1
     memory[a.TOKEN] = a.WORD
     memory[a.TOKEN_START] = start
     memory[a.TOKEN_END] = at
-    memory[a.TOKEN_HASH] = (value ^ (value >> 23)) & HASH_MASK
     if at == start + 1 and text[start] == 45 and text[at] == 62:
         memory[a.TOKEN] = a.ARROW
         at += 1
@@ -56,6 +63,23 @@ def _read_word(text: BytesAt, memory: IntsAt, at: int) -> None:
         _finish_array(text, memory)
     elif text[memory[a.POSITION]] == 35 and not is_name:
         memory[a.POSITION] = skip_space(text, _read_element(text, memory, memory[a.POSITION] + 1))
+
+
+@inner
+def hash_of_token(text: BytesAt, memory: IntsAt) -> int:
+    """A hash of the token's bytes, not negative."""
+    at, end = memory[a.TOKEN_START], memory[a.TOKEN_END]
+    value = HASH_SEED
+    while at + 8 <= end:
+        value = (value ^ eight_bytes(text, at)) * HASH_FACTOR
+        value ^= value >> 29
+        at += 8
+    rest = 0
+    while at < end:
+        rest = rest << 8 | text[at]
+        at += 1
+    value = (value ^ rest) * HASH_FACTOR
+    return int(value >> 17) & HASH_MASK
 
 
 @inner
@@ -97,12 +121,8 @@ def _finish_array(text: BytesAt, memory: IntsAt) -> None:
 @inner
 def finish_token(text: BytesAt, memory: IntsAt, kind: int, end: int) -> None:
     """Make the token reach to `end`."""
-    value = HASH_SEED
-    for at in range(memory[a.TOKEN_START], end):
-        value = (value ^ text[at]) * HASH_FACTOR
     memory[a.TOKEN] = kind
     memory[a.TOKEN_END] = end
-    memory[a.TOKEN_HASH] = (value ^ (value >> 23)) & HASH_MASK
     memory[a.POSITION] = skip_space(text, end)
 
 
@@ -142,7 +162,7 @@ def same(text: BytesAt, one: int, other: int, size: int) -> int:
 @inner
 def intern(text: BytesAt, memory: IntsAt, slots_at: int, spans_at: int, counter: int) -> int:
     """The number of the token among the distinct ones of a table; a new one is counted. -1 where there is no room."""
-    start, value = memory[a.TOKEN_START], memory[a.TOKEN_HASH]
+    start, value = memory[a.TOKEN_START], hash_of_token(text, memory)
     size = memory[a.TOKEN_END] - start
     slot = slots_at + (value & memory[a.SLOT_MASK])
     while memory[slot]:

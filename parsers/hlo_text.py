@@ -205,7 +205,7 @@ class _Reader:
         size = min(end - start, self._expected_size)
         memory = a.memory_for(size, 1)
         while True:
-            memory[a.POSITION] = start
+            memory[a.POSITION], memory[a.SIZE] = start, end
             scan_module(self.text, memory)
             if memory[a.ERROR] != a.FULL:
                 break
