@@ -240,13 +240,24 @@ def capture(
     )
     captured = run_capture(options)
     count = len(captured.manifest.programs)
-    print(f"hlotrace: {count} program{'s' if count != 1 else ''} in {captured.path}\n", file=sys.stderr)
-    # The script's own output has stdout to itself.
-    try:
-        print(_drawn(_short(captured.path), "summary", {}, "table", sys.stderr), end="", file=sys.stderr)
-    except HlotraceError as error:  # the script's exit code stays what it is
-        print(f"hlotrace: {error}", file=sys.stderr)
+    print(f"hlotrace: {count} program{'s' if count != 1 else ''} in {captured.path}", file=sys.stderr)
+    if not captured.interrupted:
+        _summarise(captured.path)
     raise typer.Exit(captured.exit_code)
+
+
+def _summarise(path: Path) -> None:
+    """The summary of a fresh bundle, on stderr: the script's own output has stdout to itself.
+
+    The bundle is whole, so that nothing that goes wrong here may change the exit code, which is the script's.
+    """
+    try:
+        text = _drawn(_short(path), "summary", {}, "table", sys.stderr)
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        print(f"hlotrace: no summary: {reason} `hlotrace show {_short(path)}` says more.", file=sys.stderr)
+    else:
+        print(f"\n{text}", end="", file=sys.stderr)
 
 
 def _short(path: Path) -> str:

@@ -58,11 +58,12 @@ class CaptureOptions:
 
 @dataclass(frozen=True)
 class Captured:
-    """A finished capture: the bundle, and the exit code that the script's own ends hlotrace with."""
+    """A finished capture: the bundle, the exit code that hlotrace ends with, and whether the user stopped it."""
 
     path: Path
     manifest: bundle.Manifest
     exit_code: int
+    interrupted: bool
 
 
 @dataclass
@@ -186,4 +187,5 @@ def _finish(capture: _Capture) -> Captured:
     argv = [str(options.script)] if options.script is not None else []
     manifest = make_manifest([*argv, *options.arguments], options.entry, rounds)
     bundle.write_manifest(staging, manifest)
-    return Captured(capture.destination.commit(), manifest, manifest.exit_code)
+    interrupted = any(round_.end.interrupted for round_ in rounds)
+    return Captured(capture.destination.commit(), manifest, manifest.exit_code, interrupted)
