@@ -12,7 +12,7 @@ import pyarrow as pa
 from hlotrace.errors import ParseError
 from hlotrace.hlo.module import CALL_ROLES, Frames, HloModule
 from hlotrace.hlo.shape_text import parse_shape
-from hlotrace.parsers._proto_attributes import attribute_texts
+from hlotrace.parsers._proto_attributes import attribute_texts, comparison_kind
 from hlotrace.parsers._proto_literal import literal_text
 from hlotrace.parsers._proto_order import callees_first, calls_of, is_newer, rank_in_schedule
 from hlotrace.parsers._proto_shape import shape_text
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hlotrace.hlo.shape import Shape
 
-_IN_COLUMNS = frozenset((1, 2, 3, 7, 8, 9, 35, 36, 37, 38, 43, 99))
+_IN_COLUMNS = frozenset((1, 2, 3, 7, 8, 9, 35, 36, 37, 38, 43, 72, 99, 102))
 """Fields of an instruction that do not stand among its attributes."""
 
 _EMPTY_IS_ABSENT = (68, 82)
@@ -263,7 +263,7 @@ class ModuleRows:
         """All attributes of each row as text; equal ones are printed once."""
         printed: dict[tuple[object, ...], tuple[list[str], list[str], list[str]]] = {}
         own = self._own_fields()
-        orders = self._fields.texts(102)
+        kinds, orders = self._fields.texts(72), self._fields.texts(102)
         predecessors = self._predecessors()
         other_metadata = self._with_other_metadata(metadata)
         texts = []
@@ -275,8 +275,8 @@ class ModuleRows:
             if parts is None:
                 parts = printed[key] = attribute_texts(self._fields.message(row), opcode)
             head, middle, tail = parts
-            if opcode == "compare" and orders[row] == "TOTAL" and self._operand_dtype(row).startswith(("f", "bf", "c")):
-                head = [head[0], "order=TOTAL", *head[1:]]
+            if opcode == "compare":
+                head = [*head, *comparison_kind(kinds[row], orders[row], self._operand_dtype(row))]
             whole = [*head, *calls[row], *middle, *predecessors.get(row, []), *tail, *other_metadata.get(row, [])]
             texts.append(", ".join(whole))
         return texts

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hlotrace.parsers._wire import Message
 
 
@@ -19,7 +21,7 @@ def sharding_text(sharding: Message) -> str:
         return _named(sharding.message(14))
     kind = sharding.integer(1)
     if kind == _TUPLE:
-        return "{" + ", ".join(sharding_text(part) for part in sharding.messages(5)) + "}"
+        return "{" + ", ".join(_numbered(sharding_text(part) for part in sharding.messages(5))) + "}"
     if kind == _OTHER:
         body = _tiled(sharding)
     elif kind == _MAXIMAL:
@@ -27,6 +29,11 @@ def sharding_text(sharding: Message) -> str:
     else:
         body = _PLAIN.get(kind, f"type{kind}")
     return "{" + body + _group(sharding) + _metadata(sharding, 7) + "}"
+
+
+def _numbered(parts: Iterable[str]) -> list[str]:
+    """Each fifth with its number in a comment before it."""
+    return [f"/*index={at}*/{part}" if at and not at % 5 else part for at, part in enumerate(parts)]
 
 
 def _tiled(sharding: Message) -> str:
