@@ -7,6 +7,8 @@ gives the tables as arrays of their own. Texts are spans: places of bytes in the
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,10 +88,15 @@ OPERANDS_A_ROW, CALLS_A_ROW, PIECES_A_ROW = 4, 2, 2
 """For how many operands, calls and pieces of attributes there is room, a row."""
 
 
-def memory_for(size: int, scale: int) -> Ints:
-    """Memory for a text of `size` bytes; `scale` doubles each time it turns out too small."""
-    room = 64 + size * scale // 64
-    slots = 1 << (2 * room).bit_length()
+_LARGEST_KEPT = 1 << 25
+_kept: list[Ints] = []
+"""Memory for the next scan, at most one: that its pages are there already is worth a tenth of the time."""
+
+
+def memory_for(size: int) -> Ints:
+    """Memory for a text of `size` bytes, if its instructions are as long as they mostly are."""
+    room = 64 + size // 64
+    slots = 1 << room.bit_length()
     sizes = {
         ROWS_AT: room * ROW_WIDTH,
         OPERANDS_AT: OPERANDS_A_ROW * room * OPERAND_WIDTH,
@@ -104,18 +111,34 @@ def memory_for(size: int, scale: int) -> Ints:
         SHAPE_SLOTS_AT: slots,
         OPCODE_SLOTS_AT: slots,
     }
-    memory = np.zeros(STATE_SIZE + sum(sizes.values()), np.int64)
+    memory = _memory(STATE_SIZE + sum(sizes.values()))
+    memory[:STATE_SIZE] = 0
     memory[[MODULE_NAME, FRAMES, JUNK]] = -1
     memory[ROOM] = room
     memory[SLOT_MASK] = slots - 1
     memory[list(sizes)] = STATE_SIZE + np.cumsum([0, *sizes.values()])[:-1]
+    memory[memory[NAME_SLOTS_AT] :] = 0
     return memory
+
+
+def _memory(size: int) -> Ints:
+    if _kept and size <= len(_kept[0]):
+        with contextlib.suppress(IndexError):  # another thread was faster
+            return _kept.pop()[:size]
+    return np.empty(size, np.int64)
+
+
+def give_back(memory: Ints) -> None:
+    """The memory is not used any more."""
+    if len(memory) <= _LARGEST_KEPT:
+        _kept[:] = [memory if memory.base is None else memory.base]
 
 
 class Found:
     """The tables of a finished scan as arrays, one row a thing."""
 
     def __init__(self, memory: Ints) -> None:
+        self.memory = memory
         self.state = memory[:STATE_SIZE]
         self.rows = _table(memory, ROWS_AT, ROWS, ROW_WIDTH)
         self.operands = _table(memory, OPERANDS_AT, OPERANDS, OPERAND_WIDTH)

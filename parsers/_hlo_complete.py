@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Problem = tuple[str, str, str]
 
 _NUMBERED = re.compile(r"(.+)\.(-?\d{1,18})")
-_ZERO = re.compile(r"(.+)\.(0\d*)")
 
 
 class NameUniquer:
@@ -64,7 +63,7 @@ def complete(draft: Draft, problems: list[Problem]) -> None:
     wrapped = wrap_async(draft)
     if draft.state[a.REORDERED] or draft.is_bare or wrapped:
         draft.put_in_order()
-    if draft.state[a.REORDERED] or draft.is_bare or wrapped or draft.state[a.DUPLICATES] or _has_zeros(draft):
+    if draft.state[a.REORDERED] or draft.is_bare or wrapped or draft.state[a.DUPLICATES] or _names_differ(draft):
         _rename(draft)
 
 
@@ -137,36 +136,16 @@ def _name_nameless(draft: Draft) -> None:
         draft.computations[number, [a.C_NAME, a.C_NAME_END]] = draft.add("_")
 
 
-def _has_zeros(draft: Draft) -> bool:
-    """Whether a name may come out different from XLA: `add.01` is `add.1` to it, and `add.0` the same as `add`."""
-    return any(_has_zero(draft, table[:, [start, end]]) for table, start, end in _named(draft))
-
-
-def _named(draft: Draft) -> list[tuple[np.ndarray, int, int]]:
-    """The tables whose entries have names, and the columns of these."""
-    return [(draft.rows, a.NAME, a.NAME_END), (draft.computations, a.C_NAME, a.C_NAME_END)]
-
-
-def _has_zero(draft: Draft, spans: np.ndarray) -> bool:
-    ends = spans[:, 1]
-    candidates = np.zeros(len(ends), np.bool_)
-    for length in range(1, 6):
-        candidates |= (draft.text[ends - length] == 48) & (draft.text[ends - length - 1] == 46)
-    names = [draft.string(*span) for span in spans[candidates].tolist()]
-    zeros = [match for match in map(_ZERO.fullmatch, names) if match]
-    roots = {match[1].encode() for match in zeros}
-    return any(match[2] != "0" for match in zeros) or (bool(roots) and _names_any(draft, spans, roots))
-
-
-def _names_any(draft: Draft, spans: np.ndarray, names: set[bytes]) -> bool:
-    """Whether one of the spans holds one of these names."""
-    fitting = spans[np.isin(spans[:, 1] - spans[:, 0], [len(name) for name in names])]
-    return any(draft.text[start:end].tobytes() in names for start, end in fitting.tolist())
+def _names_differ(draft: Draft) -> bool:
+    """Whether a computation has a name that is not the same to XLA: `f.01` is `f.1` to it, and `f.0` may be `f`."""
+    names = gather(draft.text, draft.computations[:, [a.C_NAME, a.C_NAME_END]])
+    odd = names.filter(pc.match_substring_regex(names, r"\.0\d*$")).to_pylist()
+    return any(not name.endswith(".0") or pc.index(names, name[:-2]).as_py() >= 0 for name in odd)
 
 
 def _rename(draft: Draft) -> None:
     """Make names unique in the module, as XLA does when it puts computations into one."""
-    for table, start, end in _named(draft):
+    for table, start, end in (draft.rows, a.NAME, a.NAME_END), (draft.computations, a.C_NAME, a.C_NAME_END):
         uniquer = NameUniquer()
         for number in _naming_order(draft, table):
             name = draft.string(*table[number, [start, end]])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hlotrace.native import inner, kernel
+from hlotrace.parsers._hlo_lex import NEWLINES, count_marks, eight_bytes, marks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,9 +124,13 @@ def _join(text: BytesAt, pieces: IntsAt, count: int, owners: IntsAt, rows: int, 
 def _count_lines(text: BytesAt, places: IntsAt, count: int, at: int, line: int, out: Ints32At) -> int:
     """The line of each place; places ascend, and `at` is in line `line`."""
     for row in range(count):
-        for place in range(at, places[row]):
-            line += text[place] == 10
-        at = max(at, places[row])
+        end = places[row]
+        while at + 8 <= end:
+            line += count_marks(marks(eight_bytes(text, at), NEWLINES))
+            at += 8
+        while at < end:
+            line += text[at] == 10
+            at += 1
         out[row] = line
     return 0
 

@@ -37,9 +37,9 @@ def complete_shapes(draft: Draft, problems: list[tuple[str, str, str]]) -> None:
         ParseError: an instruction has no shape, and it does not follow from its operands.
     """
     implied = [number for number, opcode in enumerate(draft.opcodes) if opcode in _IMPLIED]
-    rows = np.flatnonzero((draft.rows[:, a.SHAPE] < 0) | np.isin(draft.rows[:, a.OPCODE], implied))
-    if not len(rows):
+    if not implied and not draft.state[a.SHAPELESS]:
         return
+    rows = np.flatnonzero((draft.rows[:, a.SHAPE] < 0) | np.isin(draft.rows[:, a.OPCODE], implied))
     inference = Inference(draft)
     for row in rows[np.argsort(draft.rows[rows, a.DONE], kind="stable")].tolist():
         opcode = draft.opcodes[draft.rows[row, a.OPCODE]]

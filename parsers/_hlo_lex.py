@@ -1,6 +1,6 @@
 """The lexical grain of HLO text, compiled by numba: where spaces, strings, groups and attribute values end.
 
-The text is bytes with zeros after its end. A zero is in no class of characters, so no loop runs past the end. The
+The text is bytes with a zero after its end. A zero is in no class of characters, so no loop runs past the end. The
 `skip` functions take a place and return the place after what they read, -1 where it does not end.
 """
 
@@ -16,9 +16,6 @@ from hlotrace.parsers import _hlo_arrays as a
 
 if TYPE_CHECKING:
     from hlotrace.native import BytesAt
-
-PADDING = 16
-"""Zeros after the text."""
 
 IN_WORD, DIGIT, SPACE, VALUE_END, BRACE_STOP, JSON_STOP = (1 << bit for bit in range(6))
 
@@ -140,25 +137,24 @@ def skip_json_line(text: BytesAt, at: int, size: int) -> int:
     It is when nothing up to the line's end can begin another attribute (`=`) or hide a quote (a backslash), braces
     are balanced, and quotes too. A dictionary is most of a line, so eight bytes are looked at in one go.
     """
-    opened = closed = quotes = 0
+    balance = quotes = 0
     while at + 8 <= size:
         eight = eight_bytes(text, at)
         if marks(eight, NEWLINES) | marks(eight, EQUALS) | marks(eight, BACKSLASHES):
             break
-        opened += count_marks(marks(eight, OPENING))
-        closed += count_marks(marks(eight, CLOSING))
+        balance += (marks(eight, OPENING) >> 7 & ONES) - (marks(eight, CLOSING) >> 7 & ONES)
         quotes ^= marks(eight, QUOTES)
         at += 8
+    balance %= 255  # the sum of its bytes, since 256 is 1 more
     even = count_marks(quotes) & 1 == 0
     while text[at] != 10:
         char = text[at]
         if char == 61 or char == 92 or char == 0:
             return -1
-        opened += char == 123
-        closed += char == 125
+        balance += (char == 123) - (char == 125)
         even ^= char == 34
         at += 1
-    return at if opened == closed and even and text[at - 1] == 125 and text[at - 2] != 32 else -1
+    return at if balance % 255 == 0 and even and text[at - 1] == 125 and text[at - 2] != 32 else -1
 
 
 @inner

@@ -21,9 +21,17 @@ from hlotrace.parsers._hlo_lex import (
     skip_value,
 )
 from hlotrace.parsers._hlo_scan_attributes import close_computation, read_attributes
-from hlotrace.parsers._hlo_scan_base import add_row, computation_at, entry_for, fail, open_computation
+from hlotrace.parsers._hlo_scan_base import (
+    add_row,
+    computation_at,
+    entry_for,
+    fail,
+    open_computation,
+    row_at,
+    slot_of_token,
+)
 from hlotrace.parsers._hlo_scan_row import read_operands, read_right_side
-from hlotrace.parsers._hlo_tokens import advance, finish_shape, is_token
+from hlotrace.parsers._hlo_tokens import advance, finish_shape, hash_of_token, is_token
 
 if TYPE_CHECKING:
     from hlotrace.native import BytesAt, IntsAt
@@ -232,6 +240,25 @@ def _skip_line(text: BytesAt, memory: IntsAt, at: int) -> None:
     memory[a.POSITION] = skip_space(text, at)
 
 
+@inner
+def _find_zeros(text: BytesAt, memory: IntsAt) -> None:
+    """Count as duplicates the names whose number begins with a zero and that are not the same to XLA.
+
+    `add.01` is `add.1` to it, and `add.0` is `add` where that is a name, too.
+    """
+    for number in range(memory[a.ROWS]):
+        row = row_at(memory, number)
+        at = memory[row + a.NAME_END] - 1
+        while CLASSES[text[at]] & DIGIT:
+            at -= 1
+        if text[at] != 46 or text[at + 1] != 48 or at <= memory[row + a.NAME]:
+            continue
+        memory[a.TOKEN_START], memory[a.TOKEN_END] = memory[row + a.NAME], at
+        is_other = at + 2 < memory[row + a.NAME_END]
+        if is_other or memory[slot_of_token(text, memory, hash_of_token(text, memory))]:
+            memory[a.DUPLICATES] += 1
+
+
 @kernel
 def scan_module(text: BytesAt, memory: IntsAt) -> int:
     """Read one module from `POSITION` on; it ends at the next `HloModule` or the end of the text."""
@@ -245,4 +272,5 @@ def scan_module(text: BytesAt, memory: IntsAt) -> int:
             read_attributes(text, memory)
         else:
             _read_top(text, memory)
+    _find_zeros(text, memory)
     return 0

@@ -60,7 +60,7 @@ def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
     memory[row + a.NAME_END] = memory[a.TOKEN_END]
     value = hash_of_token(text, memory)
     memory[row + a.NAME_HASH] = value
-    slot = _slot_of_token(text, memory, value)
+    slot = slot_of_token(text, memory, value)
     if memory[slot]:  # the latest instruction of a name is found: a computation is read in one go
         memory[a.DUPLICATES] += 1
         if memory[row_at(memory, memory[slot] - 1) + a.COMPUTATION] == memory[a.IN]:
@@ -69,7 +69,7 @@ def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
 
 
 @inner
-def _slot_of_token(text: BytesAt, memory: IntsAt, value: int) -> int:
+def slot_of_token(text: BytesAt, memory: IntsAt, value: int) -> int:
     """The slot that holds the latest instruction named as the token, or the free one where it would go."""
     slots_at, mask = memory[a.NAME_SLOTS_AT], memory[a.SLOT_MASK]
     start = memory[a.TOKEN_START]
@@ -97,7 +97,7 @@ def add_operand(text: BytesAt, memory: IntsAt, shape: int, row: int) -> None:
     memory[operand + a.ELEMENT] = memory[a.TOKEN_ELEMENT] if row == -1 else -1
     memory[operand + a.OPERAND_SHAPE] = shape
     if row == -1:
-        row = memory[_slot_of_token(text, memory, hash_of_token(text, memory))] - 1
+        row = memory[slot_of_token(text, memory, hash_of_token(text, memory))] - 1
         if row >= 0 and memory[row_at(memory, row) + a.COMPUTATION] != memory[a.IN]:
             row = -1
     memory[operand + a.TARGET] = row

@@ -154,12 +154,9 @@ class _Reader:
     """Reads one module after the other."""
 
     def __init__(self, data: bytes, place: str) -> None:
-        from hlotrace.parsers._hlo_lex import PADDING
-
         self.data = data
         self.place = place
-        self.text: NDArray[np.uint8] = np.zeros(len(data) + PADDING, np.uint8)
-        self.text[: len(data)] = np.frombuffer(data, np.uint8)
+        self.text: NDArray[np.uint8] = np.frombuffer(data, np.uint8)  # a zero follows: Python ends its bytes so
         self.position = 0
         self._counted, self._line = 0, 1
         self._expected_size = len(data)
@@ -178,6 +175,7 @@ class _Reader:
             again = self._second_begins(found)
             if again is not None and not self._is_cut and _SEPARATOR.search(self.data, start, again):
                 self._is_cut = True
+                self.text = np.frombuffer(bytearray(self.data + b"\0"), np.uint8)
                 continue
             if again is not None or found.state[a.ERROR]:
                 raise self._error(found, again)
@@ -185,7 +183,9 @@ class _Reader:
             if len(found.computations):
                 self._count += 1
                 self._expected_size = 2 * (self.position - start)
-                return self._module(found, start)
+                module = self._module(found, start)
+                a.give_back(found.memory)
+                return module
             if found.state[a.MODULE_NAME] >= 0:
                 raise ParseError("expected a computation after the header", place=self._at(found.state[a.MODULE_NAME]))
             if found.state[a.JUNK] >= 0 and not self._count and self.position >= len(self.data):
@@ -201,16 +201,17 @@ class _Reader:
 
         separator = _SEPARATOR.search(self.data, start) if self._is_cut else None
         end = separator.start() if separator else len(self.data)
-        self.text[end] = 0
+        if separator:
+            self.text[end] = 0
         size = min(end - start, self._expected_size)
-        memory = a.memory_for(size, 1)
+        memory = a.memory_for(size)
         while True:
             memory[a.POSITION], memory[a.SIZE] = start, end
             scan_module(self.text, memory)
             if memory[a.ERROR] != a.FULL:
                 break
             size = 2 * size + 1
-            memory = a.memory_for(size, 1)
+            memory = a.memory_for(size)
         if separator:
             self.text[end] = self.data[end]
         return a.Found(memory), end
