@@ -6,6 +6,13 @@ function swatches() {
     return swatches.known;
 }
 
+/** One formatter for each number of decimals: making one costs more than using it a thousand times. */
+function formatOf(decimals) {
+    const known = formatOf.known || (formatOf.known = {});
+    known[decimals] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return known[decimals];
+}
+
 window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
     /** A number in its column's unit; nothing known is a dash, too small to show is `<0.01`. */
     hlotraceNumber(value, divisor, decimals) {
@@ -13,7 +20,7 @@ window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
         const number = value / divisor;
         const least = Math.pow(10, -decimals);
         if (number !== 0 && Math.abs(number) < least / 2) return "<" + least.toFixed(decimals);
-        return number.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+        return formatOf(decimals).format(number);
     },
 
     hlotraceText(value) {
@@ -86,9 +93,8 @@ window.hlotraceGrid = (function () {
 
     /* Rows come and change as a grid is scrolled: those that do are lit up when they do. */
     let waiting = false;
-    new MutationObserver((changes) => {
-        const rows = changes.some((change) => change.type === "attributes" || [...change.addedNodes].some((node) => node.nodeType === 1 && (node.matches(".ag-row") || node.querySelector(".ag-row"))));
-        if (!rows || waiting) return;
+    new MutationObserver(() => {
+        if (waiting) return;
         waiting = true;
         window.requestAnimationFrame(() => {
             waiting = false;
