@@ -20,38 +20,35 @@ Ints = NDArray[np.int64]
 NAME, NAME_END, NAME_HASH, SHAPE, OPCODE, COMPUTATION, PARAMETER, LITERAL, LITERAL_END = range(9)
 OP_NAME, OP_NAME_END, FILE, FILE_END, SOURCE_LINE, FRAME, CONFIG, CONFIG_END, DONE = range(9, 18)
 ROW_WIDTH = 18
-
 # Columns of `operands`; an instruction in place of a name, and a shape alone, have no name (START is -1).
 OWNER, START, STOP, ELEMENT, TARGET, OPERAND_SHAPE = range(6)
-OPERAND_WIDTH = 6
 # Columns of `calls` (a computation written in place has START -1 and its number in STOP) and of `pieces`.
 ROLE = 3
-CALL_WIDTH, PIECE_WIDTH = 4, 3
 # Columns of `computations`; one written in place has NAME -1.
 C_NAME, C_NAME_END, C_PLACE, C_ROOT, C_ENTRY, C_DONE, C_LAST = range(7)
 COMPUTATION_WIDTH = 7
+# Columns of `shapes` and `opcodes`, the distinct ones. `attributes` of the header: where name and value begin and end.
+SPAN, SPAN_END, SPAN_HASH = range(3)
+SPAN_WIDTH = 3
 # Columns of `stack`: what is being read around the present instruction.
 KIND, IN_ROW, IN_COMPUTATION, IN_PIECE, IN_ROLE, IN_LIST = range(6)
 STACK_WIDTH = 6
 NESTED_INSTRUCTION, INLINE_COMPUTATION = 1, 2
 MOST_NESTED = 200
-# `attributes` of the header: where name and value begin and end. `shapes` and `opcodes`: the distinct ones.
-ATTRIBUTE_WIDTH = 4
-SPAN, SPAN_END, SPAN_HASH = range(3)
-SPAN_WIDTH = 3
 
 # The state: the token (its kind, span, and the element after `#`), where the next one begins, where the text ends.
 TOKEN, TOKEN_START, TOKEN_END, TOKEN_ELEMENT, POSITION, SIZE = range(6)
 # What is being read, and what was met.
 MODE, DEPTH, ROW, IN, PIECE, PIECE_END, ORDER, ERROR, ERROR_PLACE, BARE = range(6, 16)
-MODULE_NAME, MODULE_NAME_END, FRAMES, FRAMES_END, JUNK, JUNK_LINES, HAS_ENTRY = range(16, 23)
-DUPLICATES, UNRESOLVED, SHAPELESS, REORDERED = range(23, 27)
-# How many rows the tables have, where they begin, and how much room there is.
-ROWS, OPERANDS, CALLS, PIECES, COMPUTATIONS, SHAPES, OPCODES, ATTRIBUTES = range(27, 35)
-ROOM, SLOT_MASK, ROWS_AT, OPERANDS_AT, CALLS_AT, PIECES_AT, COMPUTATIONS_AT, ATTRIBUTES_AT = range(35, 43)
-STACK_AT, SHAPES_AT, OPCODES_AT, NAME_SLOTS_AT, SHAPE_SLOTS_AT, OPCODE_SLOTS_AT = range(43, 49)
-UNCLOSED = 49
-STATE_SIZE = 50
+MODULE_NAME, MODULE_NAME_END, FRAMES, FRAMES_END, JUNK, JUNK_LINES, UNCLOSED, HAS_ENTRY = range(16, 24)
+DUPLICATES, UNRESOLVED, SHAPELESS, REORDERED, STACK_AT = range(24, 29)
+# The tables, by the place of the count of their entries. At that place plus ROOM stands for how many there is room,
+# plus AT where the table begins, plus SLOTS_AT where its hash slots begin, plus SLOT_MASK their number less one.
+ROWS, OPERANDS, CALLS, PIECES, COMPUTATIONS, SHAPES, OPCODES, ATTRIBUTES = range(29, 37)
+ROOM, AT, SLOTS_AT, SLOT_MASK = 8, 16, 24, 32
+ROWS_AT, COMPUTATIONS_AT = ROWS + AT, COMPUTATIONS + AT
+STATE_SIZE = 29 + 5 * 8
+WIDTHS = np.array([ROW_WIDTH, 6, 4, 3, COMPUTATION_WIDTH, SPAN_WIDTH, SPAN_WIDTH, 4])
 
 # Values of `TOKEN`: a kind, or the character itself. Words come without `%`; arrays have their layout with them.
 END_OF_TEXT, WORD, ARRAY, ARROW = 0, 1, 2, 3
@@ -84,40 +81,26 @@ MOST_UNCLOSED = 50
 NONE, NO, YES, SHAPE_ALONE = -1, 0, 1, -2
 """What an argument is called with; numba makes no version of its own for each, as it would for a number."""
 
-OPERANDS_A_ROW, CALLS_A_ROW, PIECES_A_ROW = 4, 2, 2
-"""For how many operands, calls and pieces of attributes there is room, a row."""
-
-
-_LARGEST_KEPT = 1 << 25
+_LARGEST_KEPT = 1 << 20
 _kept: list[Ints] = []
-"""Memory for the next scan, at most one: that its pages are there already is worth a tenth of the time."""
+"""Memory for the next scan, at most one and no large one: that its pages are there already saves time."""
 
 
-def memory_for(size: int) -> Ints:
-    """Memory for a text of `size` bytes, if its instructions are as long as they mostly are."""
-    room = 64 + size // 64
-    slots = 1 << room.bit_length()
-    sizes = {
-        ROWS_AT: room * ROW_WIDTH,
-        OPERANDS_AT: OPERANDS_A_ROW * room * OPERAND_WIDTH,
-        CALLS_AT: CALLS_A_ROW * room * CALL_WIDTH,
-        PIECES_AT: PIECES_A_ROW * room * PIECE_WIDTH,
-        COMPUTATIONS_AT: room * COMPUTATION_WIDTH,
-        ATTRIBUTES_AT: room * ATTRIBUTE_WIDTH,
-        STACK_AT: MOST_NESTED * STACK_WIDTH,
-        SHAPES_AT: room * SPAN_WIDTH,
-        OPCODES_AT: room * SPAN_WIDTH,
-        NAME_SLOTS_AT: slots,
-        SHAPE_SLOTS_AT: slots,
-        OPCODE_SLOTS_AT: slots,
-    }
-    memory = _memory(STATE_SIZE + sum(sizes.values()))
+def memory_for(room: int) -> Ints:
+    """Memory for so many instructions, and as much of all else as they mostly have."""
+    rooms = [room, 2 * room, room, room, 16 + room // 2, 16 + room // 2, 64 + room // 8, 64 + room // 8]
+    slots = [1 << rooms[table].bit_length() if table + ROWS in (ROWS, SHAPES, OPCODES) else 0 for table in range(8)]
+    sizes = [MOST_NESTED * STACK_WIDTH, *(WIDTHS * rooms), *slots]
+    places = STATE_SIZE + np.cumsum([0, *sizes])
+    memory = _memory(int(places[-1]))
     memory[:STATE_SIZE] = 0
     memory[[MODULE_NAME, FRAMES, JUNK]] = -1
-    memory[ROOM] = room
-    memory[SLOT_MASK] = slots - 1
-    memory[list(sizes)] = STATE_SIZE + np.cumsum([0, *sizes.values()])[:-1]
-    memory[memory[NAME_SLOTS_AT] :] = 0
+    memory[STACK_AT] = places[0]
+    memory[ROWS + ROOM : ROWS + AT] = rooms
+    memory[ROWS + AT : ROWS + SLOTS_AT] = places[1:9]
+    memory[ROWS + SLOTS_AT : ROWS + SLOT_MASK] = places[9:17]
+    memory[ROWS + SLOT_MASK :][:8] = np.array(slots) - 1
+    memory[places[9] :] = 0
     return memory
 
 
@@ -140,16 +123,14 @@ class Found:
     def __init__(self, memory: Ints) -> None:
         self.memory = memory
         self.state = memory[:STATE_SIZE]
-        self.rows = _table(memory, ROWS_AT, ROWS, ROW_WIDTH)
-        self.operands = _table(memory, OPERANDS_AT, OPERANDS, OPERAND_WIDTH)
-        self.calls = _table(memory, CALLS_AT, CALLS, CALL_WIDTH)
-        self.pieces = _table(memory, PIECES_AT, PIECES, PIECE_WIDTH)
-        self.computations = _table(memory, COMPUTATIONS_AT, COMPUTATIONS, COMPUTATION_WIDTH)
-        self.attributes = _table(memory, ATTRIBUTES_AT, ATTRIBUTES, ATTRIBUTE_WIDTH)
-        self.shapes = _table(memory, SHAPES_AT, SHAPES, SPAN_WIDTH)
-        self.opcodes = _table(memory, OPCODES_AT, OPCODES, SPAN_WIDTH)
+        self.rows, self.operands, self.calls, self.pieces = (
+            _table(memory, counter) for counter in (ROWS, OPERANDS, CALLS, PIECES)
+        )
+        self.computations, self.shapes, self.opcodes, self.attributes = (
+            _table(memory, counter) for counter in (COMPUTATIONS, SHAPES, OPCODES, ATTRIBUTES)
+        )
 
 
-def _table(memory: Ints, place: int, counter: int, width: int) -> Ints:
-    at, count = int(memory[place]), int(memory[counter])
+def _table(memory: Ints, counter: int) -> Ints:
+    at, count, width = int(memory[counter + AT]), int(memory[counter]), int(WIDTHS[counter - ROWS])
     return memory[at : at + count * width].reshape(count, width)

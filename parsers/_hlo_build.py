@@ -27,25 +27,28 @@ def build(
 ) -> HloModule:
     """The module in columns; a module without a name is named after its entry, as XLA does."""
     text = draft.whole_text()
-    columns = np.ascontiguousarray(draft.rows.T, np.int32)
-    count = columns.shape[1]
+    count = len(draft.rows)
+    computation, opcode, shape, parameter, line, source_line, frame = (
+        draft.rows[:, column].astype(np.int32)
+        for column in (a.COMPUTATION, a.OPCODE, a.SHAPE, a.PARAMETER, LINE, a.SOURCE_LINE, a.FRAME)
+    )
     computation_names = tuple(gather(text, draft.computations[:, [a.C_NAME, a.C_NAME_END]]).to_pylist())
     entry = _entry(draft)
     return HloModule(
         name=name or ("_" if draft.is_bare else f"module_{computation_names[entry]}"),
         attributes=attributes,
         computation_names=computation_names,
-        computation_start=_starts(columns[a.COMPUTATION], len(computation_names)),
+        computation_start=_starts(computation, len(computation_names)),
         computation_root=draft.computations[:, a.C_ROOT].astype(np.int32),
         computation_line=draft.computations[:, C_LINE].astype(np.int32),
         entry=entry,
         names=gather(text, draft.rows[:, [a.NAME, a.NAME_END]]),
-        opcode=columns[a.OPCODE],
+        opcode=opcode,
         opcodes=tuple(draft.opcodes),
-        shape=columns[a.SHAPE],
+        shape=shape,
         shapes=tuple(draft.shapes),
-        parameter_number=columns[a.PARAMETER],
-        line=columns[LINE],
+        parameter_number=parameter,
+        line=line,
         operand_start=_starts(draft.operands[:, a.OWNER], count),
         operand=np.maximum(draft.operands[:, a.TARGET], -1).astype(np.int32),
         operand_element=draft.operands[:, a.ELEMENT].astype(np.int32),
@@ -57,8 +60,8 @@ def build(
         backend_config=gather(text, draft.rows[:, [a.CONFIG, a.CONFIG_END]], unquote=True),
         op_name=gather(text, draft.rows[:, [a.OP_NAME, a.OP_NAME_END]], unquote=True),
         source_file=gather(text, draft.rows[:, [a.FILE, a.FILE_END]], unquote=True),
-        source_line=columns[a.SOURCE_LINE],
-        stack_frame=columns[a.FRAME],
+        source_line=source_line,
+        stack_frame=frame,
         frames=frames,
         problems=tuple(problems),
     )

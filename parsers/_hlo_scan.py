@@ -122,7 +122,7 @@ def _read_header(text: BytesAt, memory: IntsAt) -> None:
     while text[memory[a.POSITION]] == 44 and memory[a.ERROR] == a.OK:
         advance(text, memory)
         value = _read_pair(text, memory)
-        entry = entry_for(memory, a.ATTRIBUTES, a.ATTRIBUTES_AT, a.ATTRIBUTE_WIDTH, memory[a.ROOM])
+        entry = entry_for(memory, a.ATTRIBUTES)
         if entry:
             memory[entry] = memory[a.TOKEN_START]
             memory[entry + 1] = memory[a.TOKEN_END]

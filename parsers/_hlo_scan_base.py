@@ -20,14 +20,14 @@ def fail(memory: IntsAt, error: int, place: int) -> None:
 
 
 @inner
-def entry_for(memory: IntsAt, counter: int, table_at: int, width: int, most: int) -> int:
+def entry_for(memory: IntsAt, counter: int) -> int:
     """Where in memory a new entry of a table goes; 0 after an error, when there is no room."""
     count = memory[counter]
-    if count == most:
+    if count == memory[counter + a.ROOM]:
         fail(memory, a.FULL, memory[a.POSITION])
         return 0
     memory[counter] = count + 1
-    return int(memory[table_at] + count * width)
+    return int(memory[counter + a.AT] + count * a.WIDTHS[counter - a.ROWS])
 
 
 @inner
@@ -45,7 +45,7 @@ def computation_at(memory: IntsAt, number: int) -> int:
 @inner
 def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
     """A new instruction, named by the token or without name, made the present one."""
-    row = entry_for(memory, a.ROWS, a.ROWS_AT, a.ROW_WIDTH, memory[a.ROOM])
+    row = entry_for(memory, a.ROWS)
     if row == 0:
         return
     for column in range(a.ROW_WIDTH):
@@ -71,7 +71,7 @@ def add_row(text: BytesAt, memory: IntsAt, is_named: int) -> None:
 @inner
 def slot_of_token(text: BytesAt, memory: IntsAt, value: int) -> int:
     """The slot that holds the latest instruction named as the token, or the free one where it would go."""
-    slots_at, mask = memory[a.NAME_SLOTS_AT], memory[a.SLOT_MASK]
+    slots_at, mask = memory[a.ROWS + a.SLOTS_AT], memory[a.ROWS + a.SLOT_MASK]
     start = memory[a.TOKEN_START]
     size = memory[a.TOKEN_END] - start
     slot = value & mask
@@ -88,7 +88,7 @@ def slot_of_token(text: BytesAt, memory: IntsAt, value: int) -> int:
 @inner
 def add_operand(text: BytesAt, memory: IntsAt, shape: int, row: int) -> None:
     """An operand of the present instruction: the one named by the token, or `row`, or a shape alone (`row` is -2)."""
-    operand = entry_for(memory, a.OPERANDS, a.OPERANDS_AT, a.OPERAND_WIDTH, memory[a.ROOM] * a.OPERANDS_A_ROW)
+    operand = entry_for(memory, a.OPERANDS)
     if operand == 0:
         return
     memory[operand + a.OWNER] = memory[a.ROW]
@@ -108,7 +108,7 @@ def add_operand(text: BytesAt, memory: IntsAt, shape: int, row: int) -> None:
 @inner
 def add_call(memory: IntsAt, role: int, start: int, end: int) -> None:
     """A computation that the present instruction calls."""
-    call = entry_for(memory, a.CALLS, a.CALLS_AT, a.CALL_WIDTH, memory[a.ROOM] * a.CALLS_A_ROW)
+    call = entry_for(memory, a.CALLS)
     if call:
         memory[call + a.OWNER] = memory[a.ROW]
         memory[call + a.START] = start
@@ -119,7 +119,7 @@ def add_call(memory: IntsAt, role: int, start: int, end: int) -> None:
 @inner
 def add_piece(memory: IntsAt, start: int, end: int) -> None:
     """A run of attributes of the present instruction that is kept as text."""
-    piece = entry_for(memory, a.PIECES, a.PIECES_AT, a.PIECE_WIDTH, memory[a.ROOM] * a.PIECES_A_ROW)
+    piece = entry_for(memory, a.PIECES)
     if piece:
         memory[piece + a.OWNER] = memory[a.ROW]
         memory[piece + a.START] = start
@@ -166,7 +166,7 @@ def end_row(memory: IntsAt) -> None:
 @inner
 def open_computation(memory: IntsAt, start: int, end: int, is_entry: int) -> None:
     """A computation begins; its instructions come next."""
-    computation = entry_for(memory, a.COMPUTATIONS, a.COMPUTATIONS_AT, a.COMPUTATION_WIDTH, memory[a.ROOM])
+    computation = entry_for(memory, a.COMPUTATIONS)
     if computation:
         memory[computation + a.C_NAME] = start
         memory[computation + a.C_NAME_END] = end

@@ -23,14 +23,14 @@ def read_right_side(text: BytesAt, memory: IntsAt) -> None:
         fail(memory, a.BAD_SHAPE, memory[a.TOKEN_START])
         return
     if has_shape:
-        memory[row + a.SHAPE] = intern(text, memory, memory[a.SHAPE_SLOTS_AT], memory[a.SHAPES_AT], a.SHAPES)
+        memory[row + a.SHAPE] = intern(text, memory, a.SHAPES)
         advance(text, memory)
     else:
         memory[a.SHAPELESS] += 1
     if memory[a.TOKEN] != a.WORD or text[memory[a.POSITION]] != 40:
         fail(memory, a.NO_OPCODE, memory[a.TOKEN_START])
         return
-    memory[row + a.OPCODE] = intern(text, memory, memory[a.OPCODE_SLOTS_AT], memory[a.OPCODES_AT], a.OPCODES)
+    memory[row + a.OPCODE] = intern(text, memory, a.OPCODES)
     if memory[row + a.OPCODE] < 0 or (has_shape and memory[row + a.SHAPE] < 0):
         fail(memory, a.FULL, memory[a.TOKEN_START])
     elif is_token(text, memory, a.CONSTANT_WORD):
@@ -108,7 +108,7 @@ def _read_operand(text: BytesAt, memory: IntsAt) -> bool:
     shape = -1
     if has_shape:
         if memory[a.BARE] and has_shape > 0:
-            shape = intern(text, memory, memory[a.SHAPE_SLOTS_AT], memory[a.SHAPES_AT], a.SHAPES)
+            shape = intern(text, memory, a.SHAPES)
         after = text[memory[a.POSITION]]
         if memory[a.BARE] and (after == 44 or after == 41):
             add_operand(text, memory, shape, a.SHAPE_ALONE)

@@ -160,23 +160,25 @@ def same(text: BytesAt, one: int, other: int, size: int) -> int:
 
 
 @inner
-def intern(text: BytesAt, memory: IntsAt, slots_at: int, spans_at: int, counter: int) -> int:
+def intern(text: BytesAt, memory: IntsAt, counter: int) -> int:
     """The number of the token among the distinct ones of a table; a new one is counted. -1 where there is no room."""
+    spans_at, slots_at, mask = memory[counter + a.AT], memory[counter + a.SLOTS_AT], memory[counter + a.SLOT_MASK]
     start, value = memory[a.TOKEN_START], hash_of_token(text, memory)
     size = memory[a.TOKEN_END] - start
-    slot = slots_at + (value & memory[a.SLOT_MASK])
-    while memory[slot]:
-        span = spans_at + (memory[slot] - 1) * a.SPAN_WIDTH
+    slot = value & mask
+    while memory[slots_at + slot]:
+        number = memory[slots_at + slot] - 1
+        span = spans_at + number * a.SPAN_WIDTH
         known = memory[span + a.SPAN]
         found = memory[span + a.SPAN_HASH] == value and memory[span + a.SPAN_END] - known == size
         if found and same(text, start, known, size):
-            return int(memory[slot]) - 1
-        slot = slots_at + ((slot - slots_at + 1) & memory[a.SLOT_MASK])
+            return int(number)
+        slot = (slot + 1) & mask
     number = memory[counter]
-    if number == memory[a.ROOM]:
+    if number == memory[counter + a.ROOM]:
         return -1
     memory[counter] = number + 1
-    memory[slot] = number + 1
+    memory[slots_at + slot] = number + 1
     span = spans_at + number * a.SPAN_WIDTH
     memory[span + a.SPAN] = start
     memory[span + a.SPAN_END] = start + size

@@ -50,6 +50,7 @@ _MESSAGES = {
 _SEPARATOR = re.compile(rb"^[ \t]*// -----", re.MULTILINE)
 _LARGEST = 2**31 - 1
 _MOST_LOOKED_AT = 20
+_SAMPLE = 1 << 15
 
 
 def read_modules(text: str | bytes, *, place: str = "<text>") -> Iterator[HloModule]:
@@ -73,6 +74,7 @@ def read_modules(text: str | bytes, *, place: str = "<text>") -> Iterator[HloMod
             raise
         reader = _Reader(clean, place)
         module = reader.read()
+    del data, text
     while module is not None:
         yield module
         module = reader.read()
@@ -101,12 +103,15 @@ def parse_all(text: str | bytes, *, place: str = "<text>") -> Iterator[Mapping[s
     Raises:
         ParseError: the text is no HLO, or what follows the modules given so far is damaged.
     """
+    import pyarrow as pa
+
     from hlotrace.hlo.guesses import guessed_stage, platform_of
     from hlotrace.hlo.tables import module_tables
     from hlotrace.tables import to_frame
 
     for hlo in read_modules(text, place=place):
         tables = module_tables(hlo, module=hlo.name, stage=guessed_stage(hlo), platform=platform_of(hlo) or "cpu")
+        pa.default_memory_pool().release_unused()  # what making them took, before frames take more
         yield {name: to_frame(table) for name, table in tables.items()}
 
 
@@ -185,6 +190,8 @@ class _Reader:
                 self._expected_size = 2 * (self.position - start)
                 module = self._module(found, start)
                 a.give_back(found.memory)
+                if self.position >= len(self.data):
+                    self._let_go()
                 return module
             if found.state[a.MODULE_NAME] >= 0:
                 raise ParseError("expected a computation after the header", place=self._at(found.state[a.MODULE_NAME]))
@@ -195,6 +202,11 @@ class _Reader:
             raise ParseError("expected HLO, found only comments", place=self.place)
         return None
 
+    def _let_go(self) -> None:
+        """Free the text, which is not needed while the last module is worked on."""
+        self.data, self.position = b"", 0
+        self.text = np.empty(0, np.uint8)
+
     def _scan(self, start: int) -> tuple[Found, int]:
         """What a scan from `start` found, and where the text for it ended: at a separator where it is cut at them."""
         from hlotrace.parsers._hlo_scan import scan_module
@@ -203,18 +215,25 @@ class _Reader:
         end = separator.start() if separator else len(self.data)
         if separator:
             self.text[end] = 0
-        size = min(end - start, self._expected_size)
-        memory = a.memory_for(size)
+        room = self._room(start, end)
+        memory = a.memory_for(room)
         while True:
             memory[a.POSITION], memory[a.SIZE] = start, end
             scan_module(self.text, memory)
             if memory[a.ERROR] != a.FULL:
                 break
-            size = 2 * size + 1
-            memory = a.memory_for(size)
+            room *= 2
+            memory = a.memory_for(room)
         if separator:
             self.text[end] = self.data[end]
         return a.Found(memory), end
+
+    def _room(self, start: int, end: int) -> int:
+        """For how many instructions there should be room: about the lines, of which samples are counted."""
+        size = min(end - start, self._expected_size)
+        samples = [start, start + size // 2, start + max(size - _SAMPLE, 0)]
+        newlines = max(self.data.count(b"\n", at, at + _SAMPLE) for at in samples)
+        return 64 + max(size // 256, 5 * newlines * size // (4 * min(size + 1, _SAMPLE)))
 
     def _after(self, found: Found, end: int) -> int:
         """Where the next module is looked for: behind the separator where the text was cut."""
