@@ -41,17 +41,17 @@ chromium:
 
 $(DEMO)/ready: pyproject.toml
 	$(PYTHON) -m venv $(DEMO)
-	$(DEMO)/bin/pip install -q --no-compile -e '.[tpu]'
+	$(DEMO)/bin/pip install -q -e '.[tpu]'
 	touch $@
 
 $(MAIN)/ready: pyproject.toml
 	$(PYTHON) -m venv $(MAIN)
-	$(MAIN)/bin/pip install -q --no-compile -e '.[dev]'
+	$(MAIN)/bin/pip install -q -e '.[dev]'
 	touch $@
 
 $(NEXT)/ready: pyproject.toml
 	$(NEXT_PYTHON) -m venv $(NEXT)
-	$(NEXT)/bin/pip install -q --no-compile -e '.[dev]'
+	$(NEXT)/bin/pip install -q -e '.[dev]'
 	touch $@
 
 clean:
