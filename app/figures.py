@@ -192,14 +192,16 @@ def _lines(block: StackedArea, divisor: float) -> list[dict[str, Any]]:
 
 
 def _marks(block: StackedArea, divisor: float, near: bool) -> list[dict[str, Any]]:
-    """Words at the capacity's line, or at the top where that lies above the axis; and at the peak."""
+    """Words at the capacity (at the top where that lies above the axis, and away from the peak) and at the peak."""
     notes: list[dict[str, Any]] = []
     shared = {"showarrow": False, "yanchor": "bottom"}
     if block.capacity is not None:
         words = f"capacity {format_value(block.capacity, block.unit)}{'' if near else ', above this axis'}"
         place = {"yref": "y", "y": block.capacity / divisor} if near else {"yref": "paper", "y": 1}
         font = {"color": CAPACITY_COLOUR, "size": 11}
-        notes.append({"xref": "paper", "x": 1, "xanchor": "right", **place, **shared, "text": words, "font": font})
+        is_late = block.peak_x is not None and 2 * block.peak_x > block.x[0] + block.x[-1]
+        side = {"x": 0, "xanchor": "left"} if is_late else {"x": 1, "xanchor": "right"}
+        notes.append({"xref": "paper", **side, **place, **shared, "text": words, "font": font})
     if block.peak_x is not None:
         notes.append(
             {

@@ -25,6 +25,7 @@ from hlotrace.app.grids import unique
 from hlotrace.app.server import listening_socket
 from hlotrace.app.state import AREA_CHOICES, BY_CHOICES, PARAMETERS, SELECTION_KINDS, STAGE_CHOICES, Selection, State
 from hlotrace.errors import HlotraceError
+from hlotrace.views.blocks import StackedArea
 from hlotrace.views.registry import VIEWS
 
 REAL = Path(__file__).parent / "data"
@@ -550,3 +551,13 @@ def test_it_says_its_address_answers_quietly_and_ends_at_ctrl_c():
     assert process.returncode == 0
     assert out.strip() == "ended"
     assert err == ""
+
+
+@pytest.mark.parametrize("capacity", [12, 1 << 30])
+@pytest.mark.parametrize("peak", [0, 9])
+def test_the_words_at_the_capacity_stand_on_the_side_without_the_peak(capacity, peak):
+    heights = tuple(10 if x == peak else 1 for x in range(10))
+    block = StackedArea("HBM", tuple(range(10)), "position", {"temp": heights}, "bytes", capacity=capacity, peak_x=peak)
+    notes = {note["text"].split()[0]: note for note in figures.stacked_area(block)["layout"]["annotations"]}
+    assert notes["capacity"]["xanchor"] == ("right" if peak == 0 else "left")
+    assert notes["peak"]["x"] == peak
