@@ -130,6 +130,9 @@ def _annotations(function: Callable[..., int]) -> list[str]:
     return kinds
 
 
+before_compiling: list[Callable[[], object]] = []
+"""Called each time a module's kernels are about to be compiled, which takes seconds: the command line says so."""
+
 _loaded: dict[str, dict[str, int]] = {}
 _engines: list[Any] = []
 """The engines own the code, so they live as long as the process."""
@@ -280,6 +283,8 @@ def _kept_code(module: ModuleType) -> dict[str, tuple[str, bytes]] | None:
 
 
 def _compile_and_keep(module: ModuleType) -> dict[str, tuple[str, bytes]]:
+    for tell in before_compiling:
+        tell()
     code = _compile(module)
     for place in _places(module):
         try:
