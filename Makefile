@@ -25,7 +25,8 @@ types: $(MAIN)/ready
 	cd build/types && ../../$(MAIN)/bin/mypy --config-file ../../pyproject.toml -p hlotrace
 
 test-main: $(MAIN)/ready chromium
-	$(MAIN)/bin/pytest $(PYTEST_ARGS)
+	HLOTRACE_OTHER_PYTHON=$$(ls -d $(NEXT:%=$(CURDIR)/.venv-%/bin/python) 2>/dev/null | head -1) \
+	  $(MAIN)/bin/pytest $(PYTEST_ARGS)
 
 # The newer jax needs Python 3.12 or newer; what meets jax and its dumps is tested on each that is here.
 NEXT_TESTS := tests/test_capture_child.py tests/test_hlo_text_agreement.py tests/test_hlo_proto.py tests/test_flops.py
