@@ -293,6 +293,14 @@ def chip_by_target(target: str | None) -> Chip | None:
     return chip.with_devices(1) if chip and target.endswith(":megacore") else chip
 
 
+def chip_of(target: str | None, device_kind: str | None) -> Chip | None:
+    """The chip that a module was compiled for; None when neither its target nor its device kind names one.
+
+    The target is asked first: it alone says whether a v4 joins its cores into one device.
+    """
+    return chip_by_target(target) or chip_by_device_kind(device_kind)
+
+
 MEMORY_SPACES: dict[str, dict[int, str]] = {
     "tpu": {
         0: "HBM",
