@@ -145,7 +145,7 @@ def graph(block: Graph, details: Mapping[str, Mapping[str, str]]) -> Component:
     """A directed graph as SVG, laid out here and drawn by assets/graph.js.
 
     Args:
-        details: for a node's id what its tooltip says (`title`), its category (`category`, for the colour), and the
+        details: for a node's id what its tooltip says (`title`), its colour (`colour`), and the
             selection that a click makes (`select`).
     """
     placed = place(block)
