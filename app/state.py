@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -90,10 +90,6 @@ class State:
             stage=_choice(values.get("stage"), STAGE_CHOICES),
             area=_choice(values.get("area"), AREA_CHOICES),
         )
-
-    def with_(self, **changes: Any) -> State:
-        """The same state but for `changes`."""
-        return replace(self, **changes)
 
 
 PARAMETERS = ("bundle", "module", "select", "space", "at", "by", "stage", "area")

@@ -17,7 +17,6 @@ JAX = "jax/_src/tpu_info.py (jax 0.12)"
 CLOUD = "Google Cloud TPU documentation"
 BOOK = "How To Scale Your Model (jax-ml.github.io/scaling-book)"
 COMPILER = "libtpu's out-of-memory message for a compile-only topology"
-TOPOLOGY = "libtpu's compile-only topology"
 
 _GIB = 1 << 30
 _MIB = 1 << 20
