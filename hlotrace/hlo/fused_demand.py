@@ -88,7 +88,7 @@ def uses(
     first = number < arrays[row]
     size = np.where(operand_shape >= 0, np.maximum(shapes.elements[operand_shape], 0), 0).astype(np.float64)
     result_size = np.maximum(shapes.elements[hlo.shape], 0).astype(np.float64)
-    seen_through = np.array([opcode in _SEEN_THROUGH for opcode in hlo.opcodes], bool)[hlo.opcode] & (lengths > 0)
+    seen_through = hlo.has_opcode(*_SEEN_THROUGH) & (lengths > 0)
     source = np.arange(hlo.instruction_count, dtype=np.int32)
     source[seen_through] = hlo.operand[hlo.operand_start[:-1][seen_through]]
     for _ in range(LONGEST_CHAIN_LOG2):
