@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hlotrace.hlo import _value_kernels
 from hlotrace.hlo.attributes import number as attribute_number
-from hlotrace.hlo.fused_demand import LONGEST_CHAIN_LOG2, parameter_rows, result_operands
+from hlotrace.hlo.fused_demand import ends_of_chains, parameter_rows, result_operands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,12 +122,7 @@ def _origins(hlo: HloModule, nested: NDArray[np.int32], is_nested: NDArray[np.bo
     parameter = parameter_rows(hlo, nested)
     origin[parameter[parameter >= 0]] = hlo.operand[parameter >= 0]
     _through_tuples(hlo, origin, nested)
-    for _ in range(LONGEST_CHAIN_LOG2):
-        further = np.where(origin >= 0, origin[origin], -1)
-        if (further == origin).all():
-            break
-        origin = further
-    return origin
+    return ends_of_chains(origin)
 
 
 def _through_tuples(hlo: HloModule, origin: NDArray[np.int32], nested: NDArray[np.int32]) -> None:
