@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlotrace.render.palette import UNKNOWN, colour, has_colour
-from hlotrace.units import column_scale, format_value
+from hlotrace.units import column_scale, end_of, format_value
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Bars, StackedArea, Treemap
@@ -106,7 +106,7 @@ def bars(block: Bars) -> Figure:
                 "autorange": "reversed",
                 "tickmode": "array",
                 "tickvals": list(range(len(labels))),
-                "ticktext": [text(_end(label, 30)) for label in block.labels],
+                "ticktext": [text(end_of(label, 30)) for label in block.labels],
                 "automargin": True,
                 "fixedrange": True,
                 "ticks": "",
@@ -267,7 +267,3 @@ def treemap(block: Treemap) -> Figure:
         ],
         "layout": layout(margin={"l": 0, "r": 0, "t": 0, "b": 0}, dragmode=False),
     }
-
-
-def _end(value: str, longest: int) -> str:
-    return value if len(value) <= longest else "…" + value[1 - longest :]

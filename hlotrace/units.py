@@ -1,4 +1,4 @@
-"""Quantities as people read them: bytes, times and counts with a unit that fits."""
+"""What people read: bytes, times and counts with a unit that fits, long names by their ends."""
 
 from __future__ import annotations
 
@@ -80,6 +80,11 @@ def format_value(value: object, unit: str | None) -> str:
     if isinstance(value, float):
         return NOTHING if math.isnan(value) else f"{value:,.4g}"
     return str(value)
+
+
+def end_of(name: str, longest: int) -> str:
+    """A name in at most `longest` characters: what is cut off is its beginning, since its end tells more."""
+    return name if len(name) <= longest else "…" + name[1 - longest :]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, STAGE_COLOURS, colour, has_colour
-from hlotrace.units import column_scale, format_percent, format_value
+from hlotrace.units import column_scale, end_of, format_percent, format_value
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Bars, Origin, StackedArea
@@ -108,7 +108,8 @@ def bars(block: Bars) -> str:
     for index, label in enumerate(block.labels):
         top = index * height_of_group
         middle = top + (height_of_group - GROUP_GAP) / 2 + 4
-        parts.append(element("g", element("title", escape(label)) + text(LABEL_WIDTH - 10, middle, _end(label), "end")))
+        written = text(LABEL_WIDTH - 10, middle, end_of(label, LABEL_CHARACTERS), "end")
+        parts.append(element("g", element("title", escape(label)) + written))
         for place, (name, values) in enumerate(block.series.items()):
             y = top + place * (BAR + GAP)
             wide = max(values[index] / largest * length, 1.0 if values[index] else 0.0)
@@ -118,10 +119,6 @@ def bars(block: Bars) -> str:
             )
             parts.append(text(LABEL_WIDTH + wide + 6, y + BAR - 1.5, scale.format(values[index]), class_="value"))
     return picture(max(len(block.labels) * height_of_group, 1.0), block.title, parts)
-
-
-def _end(label: str, longest: int = LABEL_CHARACTERS) -> str:
-    return label if len(label) <= longest else "…" + label[1 - longest :]
 
 
 # Areas stacked over the schedule
@@ -222,7 +219,7 @@ def _peak(block: StackedArea, plot: _Plot, columns: list[int], totals: list[floa
     if index is None:
         return []
     x = plot.x(columns.index(index) + 0.5)
-    name = f" {_end(block.hover[index], 40)}" if index < len(block.hover) and block.hover[index] else ""
+    name = f" {end_of(block.hover[index], 40)}" if index < len(block.hover) and block.hover[index] else ""
     label = f"{format_value(totals[index], block.unit)} at {block.x[index]}{name}"
     side = "end" if x > WIDTH * 0.6 else "start"
     return [
