@@ -129,7 +129,7 @@ LEFT, TOP, PLOT_HEIGHT, BOTTOM = 76.0, 26.0, 250.0, 40.0
 
 def stacked_area(block: StackedArea) -> str:
     """The timeline as steps, with its peak marked, the capacity as a line, and what is there on pointing at it."""
-    totals = [sum(values) for values in zip(*block.series.values(), strict=True)]
+    totals = block.totals()
     if not totals or max(totals) <= 0:
         return ""
     highest = max(totals)
@@ -149,7 +149,7 @@ def stacked_area(block: StackedArea) -> str:
 
 def capacity_in_words(block: StackedArea) -> str:
     """What the chart cannot show when the capacity is far above it."""
-    highest = max((sum(values) for values in zip(*block.series.values(), strict=True)), default=0.0)
+    highest = max(block.totals(), default=0.0)
     if block.capacity is None or not highest or block.capacity <= CAPACITY_IN_SIGHT * highest:
         return ""
     share = format_percent(highest / block.capacity)
