@@ -10,6 +10,7 @@ from dash import html
 from hlotrace.analyses import costs
 from hlotrace.analyses.modules import is_small, records
 from hlotrace.app import blocks
+from hlotrace.app.grids import swatches
 from hlotrace.app.links import link
 from hlotrace.units import format_value
 from hlotrace.views import memory, ops, summary
@@ -90,8 +91,6 @@ def _memory(subject: Subject) -> Iterable[Component]:
 
 def share_bar(shares: list[tuple[str, float]], unit: str, kind: str) -> Component:
     """One bar cut into shares, with a legend that says each; choosing one selects that `kind` where there is one."""
-    from hlotrace.app.grids import swatches
-
     colours = swatches()
     total = sum(value for _, value in shares) or 1.0
     parts, legend = [], []

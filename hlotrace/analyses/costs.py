@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlotrace import devices
+from hlotrace.units import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,6 +174,4 @@ def _peak(chip: Chip, launched: pd.DataFrame) -> Sourced | None:
 
 
 def _ns(amount: Any, rate: float) -> float | None:
-    from hlotrace.units import is_missing
-
     return None if is_missing(amount) else float(amount) / rate * NANOSECONDS
