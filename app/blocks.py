@@ -84,7 +84,7 @@ def headline(block: Figures) -> Component:
 
 def figure(item: Figure) -> Component:
     """One headline figure: label, value, origin, a bar where it is a part of something, detail."""
-    missing = item.value is None or (not isinstance(item.value, str) and is_missing(item.value))
+    missing = is_missing(item.value)
     value = html.Span(
         format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"
     )

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-
 from hlotrace.devices import chip_of
 from hlotrace.hlo.liveness import Liveness
 from hlotrace.hlo.memory import HBM, buffers_table, memory_figures, timeline_table
