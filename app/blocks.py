@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dash import dcc, html
 
 from hlotrace.app import figures
-from hlotrace.app.grids import ORIGIN_WORDS, data_grid, row_ids
+from hlotrace.app.grids import ORIGIN_WORDS, ROW_HEIGHT, data_grid, row_ids
 from hlotrace.app.wiring import aria, data
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from hlotrace.views.blocks import Block
 
-ROW = 24
 LEAST_GRID_ROWS, MOST_GRID_ROWS = 3, 14
 
 
@@ -130,7 +129,7 @@ def grid(block: Grid, name: str) -> Component:
     ids = row_ids(block.frame, block.selects)
     shown = min(max(len(block.frame), LEAST_GRID_ROWS), MOST_GRID_ROWS)
     made = data_grid(name, block.frame, block.columns, ids, file=file_name(block.title), title=block.title)
-    children: list[Any] = [html.Div(made, className="grid-box", style={"height": f"{ROW * shown + 40 + 32}px"})]
+    children: list[Any] = [html.Div(made, className="grid-box", style={"height": f"{ROW_HEIGHT * shown + 40 + 32}px"})]
     if block.note:
         children.append(html.P(block.note, className="grid-note"))
     return html.Div(children)
