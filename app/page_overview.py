@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dash import html
@@ -16,7 +17,7 @@ from hlotrace.units import format_value
 from hlotrace.views import memory, ops, summary
 from hlotrace.views import modules as modules_view
 from hlotrace.views.blocks import Grid, Heading, Note
-from hlotrace.views.common import title
+from hlotrace.views.common import problems_tail, title
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,10 +129,6 @@ def _modules(module: Module) -> Iterable[Component]:
 
 
 def _problems(module: Module) -> Iterable[Component]:
-    problems = module.bundle["problems"]
-    if len(problems):
-        what = "1 problem was" if len(problems) == 1 else f"{len(problems):,} problems were"
-        yield html.Div(
-            [blocks.note(Note(f"{what} met in reading this.", "warning")), link("Show them", page="problems")],
-            className="beside",
-        )
+    for note in problems_tail(module.bundle):
+        shown = blocks.note(replace(note, command=""))
+        yield html.Div([shown, link("Show them", page="problems")], className="beside")
