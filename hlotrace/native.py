@@ -18,6 +18,7 @@ which has no length and no negative places.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.metadata
@@ -265,8 +266,21 @@ def _made_from(module: ModuleType) -> Iterator[bytes]:
 def _places(module: ModuleType) -> list[Path]:
     """Where code may be kept: beside the module, else in the user's cache directory."""
     assert module.__file__ is not None
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    return [Path(module.__file__).parent / "__pycache__", user / "hlotrace" / "native"]
+    places = [Path(module.__file__).parent / "__pycache__"]
+    with contextlib.suppress(RuntimeError):  # no home directory
+        places.append(user_cache() / "native")
+    return places
+
+
+def user_cache() -> Path:
+    """The user's cache directory, by the platform's custom; `HLOTRACE_CACHE_DIR` overrides it."""
+    if override := os.environ.get("HLOTRACE_CACHE_DIR"):
+        return Path(override)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "hlotrace" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "hlotrace"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hlotrace"
 
 
 def _kept_code(module: ModuleType) -> dict[str, tuple[str, bytes]] | None:
