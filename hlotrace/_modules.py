@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hlotrace.hlo.branches import costliest
 from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.dump_directory import STAGES, find_modules
@@ -111,6 +112,7 @@ def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]
     is_optimised = stages[-1].name != BEFORE
     return {
         "launches": _total(final, None) if is_optimised else None,
+        "launches_without_flops": _without(final, "flops"),
         "launches_before": _total(first, None) if stages[0].name == BEFORE else None,
         "flops": _total(final, "flops"),
         "estimated_cycles": _total(final, "estimated_cycles"),
@@ -120,15 +122,32 @@ def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]
 def _total(instructions: pa.Table, column: str | None) -> int | None:
     """The sum over launches of a column times the executions; of the executions alone for None.
 
-    What has no figure adds nothing; where a count of executions is not known, neither is the sum.
+    Of a conditional's branches the costliest counts. What has no figure adds nothing, and nothing is not known where
+    that is all there is; where a count of executions is not known, neither is the sum.
     """
     counted = _numbers(instructions, "is_launch", 0).astype(bool)
     runs = _numbers(instructions, "execution_count", UNKNOWN)
     figure = np.ones_like(runs) if column is None else _numbers(instructions, column, UNKNOWN)
-    counted &= figure != UNKNOWN
+    is_known = figure != UNKNOWN
+    is_partial = bool((counted & ~is_known).any())
+    counted &= is_known
     if (column is not None and not counted.any()) or (runs[counted] == UNKNOWN).any():
         return None
-    return int((runs[counted] * figure[counted]).sum())
+    amounts = runs[counted] * figure[counted]
+    inside = instructions["branch"].filter(pa.array(counted))
+    total = int(amounts.sum()) if inside.null_count == len(inside) else _of_branches(inside, amounts)
+    return None if total == 0 and is_partial else total
+
+
+def _of_branches(inside: pa.ChunkedArray, amounts: NDArray[np.int64]) -> int:
+    return int(costliest(zip(inside.to_pylist(), amounts.tolist(), strict=True)))
+
+
+def _without(instructions: pa.Table, column: str) -> int | None:
+    """Launches, as often as they run, that have no figure in a column; null where a count is not known."""
+    without = _numbers(instructions, "is_launch", 0).astype(bool) & (_numbers(instructions, column, UNKNOWN) == UNKNOWN)
+    runs = _numbers(instructions, "execution_count", UNKNOWN)[without]
+    return None if (runs == UNKNOWN).any() else int(runs.sum())
 
 
 def _numbers(table: pa.Table, column: str, missing: int) -> NDArray[np.int64]:
