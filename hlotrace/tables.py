@@ -99,7 +99,10 @@ MODULES = Table(
         Column("final_stage", "string", "the last of them: what runs"),
         Column("instruction_count", "int", "instructions in the final stage, all computations", "count"),
         Column(
-            "launches", "int", "programs the device is asked to start in one execution, after optimisation; of a conditional's branches the one that starts most", "count"
+            "launches",
+            "int",
+            "programs the device is asked to start in one execution, after optimisation; of a conditional's branches the one that starts most",
+            "count",
         ),
         Column(
             "launches_before",

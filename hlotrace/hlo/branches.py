@@ -1,4 +1,4 @@
-"""Conditionals in totals: one run takes one branch, and a module's totals take the costliest, as HloCostAnalysis does."""
+"""Conditionals in totals: one run takes one branch, and totals take the costliest, as HloCostAnalysis does."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ GROUP_LABELS = {"opcode": "opcode", "category": "category", "source": "source li
 RANKING_WORDS = {
     "cycles_total": "the compiler's cycles",
     "flops_total": "FLOPs: the compiler gave no cycles",
-    "hbm_bytes_total": "HBM bytes: the compiler gave no cycles, and there are no FLOPs",
+    "hbm_bytes_total": "HBM bytes: the compiler gave no cycles, and no FLOPs are known",
 }
 
 
@@ -48,6 +48,8 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     counts = op_counts.op_counts(instructions, computations, after=row["final_stage"], by=by, depth=depth)
     blocks.append(figures_of(tables, row, counts))
     blocks += missing(row, instructions)
+    if instructions["branch"].notna().any():
+        blocks.append(Note(f"The launches above are of {costs.BRANCH_WORDS}; below all branches count."))
     blocks += [counts_grid(counts, by, top), *bars(counts, by)]
     launched = costs.launches(instructions, row["final_stage"])
     if len(launched):

@@ -159,11 +159,12 @@ def headline(subject: Subject) -> Figures:
     row = subject.row
     fusions = len(rows_of(subject.tables, "fusions", str(row["module"]), ("fusion",)))
     before, fused = _before(row["launches_before"]), f"{fusions:,} fusion{'s' if fusions != 1 else ''}"
+    branch = "" if subject.launched["branch"].isna().all() else costs.BRANCH_WORDS
     return Figures(
         (
             *_memory_figures(subject),
             *_time_figures(subject),
-            Figure("launches", row["launches"], "count", detail="; ".join(filter(None, (before, fused)))),
+            Figure("launches", row["launches"], "count", detail="; ".join(filter(None, (before, fused, branch)))),
             Figure("compile time", row["compile_ns"], "ns", "measured", _compile_detail(row)),
         )
     )
@@ -187,7 +188,7 @@ def _time_figures(subject: Subject) -> list[Figure]:
     if estimate is not None and chip is not None and chip.clock is not None:
         reach = costs.coverage(subject.launched)
         clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
-        detail = f"at {clock}; {reach.share:.0%} of launches, {reach.flops_share:.0%} of FLOPs estimated"
+        detail = f"at {clock}; {_reach_words(reach)} estimated"
         figures.append(Figure("estimated time of one run", estimate, "ns", "compiler", detail))
     elif row["estimated_cycles"]:
         figures.append(Figure("cycles of one run", row["estimated_cycles"], "cycles"))
@@ -196,9 +197,17 @@ def _time_figures(subject: Subject) -> list[Figure]:
     return figures
 
 
+def _reach_words(reach: costs.Coverage) -> str:
+    """How much stands behind an estimate; no part of what is not known."""
+    launches = f"{reach.share:.0%} of launches"
+    if reach.flops_share is None:
+        return launches
+    return f"{launches}, {reach.flops_share:.0%} of {'known ' if reach.without_flops else ''}FLOPs"
+
+
 def _floor_detail(floor: costs.Floor) -> str:
-    if floor.bound_by == "FLOPs" and floor.peak is not None:
-        limit = f"FLOPs at {format_count(floor.peak.value)}FLOP/s"
+    if floor.bound_by == "FLOPs":
+        limit = f"FLOPs at {' and '.join(f'{format_count(peak.value)}FLOP/s' for peak in floor.peaks)}"
     else:
         limit = f"HBM bytes at {floor.bandwidth.value / 1e9:,.0f} GB/s"
     other = floor.memory_ns if floor.bound_by == "FLOPs" else floor.compute_ns
