@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 QUESTION = "Which ops are there before and after optimisation, how many are started, and which cost most?"
 MOST_BARS = 16
-INSTRUCTION_COLUMNS = (*costs.COLUMNS, "bytes")
+INSTRUCTION_COLUMNS = (*costs.COLUMNS, *op_counts.COLUMNS, "bytes")
 
 BY = Parameter("by", "string", "what to count by", default="category", choices=op_counts.GROUPINGS)
 DEPTH = Parameter("depth", "int", "levels of a named scope that make one group; 0 takes all", default=4)
 
 GROUP_LABELS = {"opcode": "opcode", "category": "category", "source": "source line", "scope": "named scope"}
+NO_SCOPE = "(no scope)"
 RANKING_WORDS = {
     "cycles_total": "the compiler's cycles",
     "flops_total": "FLOPs: the compiler gave no cycles",
@@ -108,6 +109,9 @@ def counts_grid(counts: pd.DataFrame, by: str, top: int) -> Grid:
         columns.append(ShownColumn("cycles_total", "cycles", "cycles"))
     columns.append(ShownColumn("flops_total", "FLOPs", "flop", "predicted"))
     note = "Counts are instructions of the program as written; launches, cycles and FLOPs are those of one run."
+    if by == "scope":
+        counts = counts.assign(scope=counts[by].fillna(NO_SCOPE))
+        note += " A function that several places call counts in each."
     return Grid(f"Counts by {GROUP_LABELS[by]}", cut(counts, top), tuple(columns), len(counts), note, _selects(by))
 
 
@@ -125,7 +129,7 @@ def bars(counts: pd.DataFrame, by: str) -> list[Block]:
     }
     if not series or shown.empty:
         return []
-    labels = tuple(shown[by].fillna("(none)").astype(str))
+    labels = tuple(shown[by].fillna(NO_SCOPE if by == "scope" else "(none)").astype(str))
     return [Bars(f"Ops by {GROUP_LABELS[by]}", labels, series, "count")]
 
 
