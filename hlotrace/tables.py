@@ -131,6 +131,16 @@ MODULES = Table(
         Column("hbm_total_bytes", "int", "all allocations in HBM (host memory on CPU), code not included", "bytes"),
         Column("hbm_needed_bytes", "int", "`hbm_total_bytes` plus `code_bytes`", "bytes"),
         Column("hbm_peak_bytes", "int", "the most bytes of live values at one schedule position in HBM", "bytes"),
+        Column(
+            "buffers_from",
+            "string",
+            "where the buffers come from: `compiler`, `incomplete` (its buffer assignment is cut short or does not add up) or `model` (ours: each buffer has a place of its own); null without any",
+        ),
+        Column(
+            "live_ranges_from",
+            "string",
+            "where the live ranges, and so `hbm_peak_bytes`, come from: `compiler` or `model` (ours); null without any",
+        ),
         Column("hbm_capacity_bytes", "int", "usable HBM of one device of the target, null when not known", "bytes"),
         Column(
             "estimated_cycles",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from hlotrace.analyses.modules import records
 from hlotrace.units import is_missing
 
 if TYPE_CHECKING:
@@ -57,12 +58,12 @@ def _is_whole(name: Any, site: Site) -> bool:
 
 def _sites(instructions: pd.DataFrame, computations: pd.DataFrame) -> dict[str, list[Site]]:
     """For each computation the ways to come to it."""
-    home = dict(zip(instructions["instruction"], instructions["computation"], strict=True))
+    home: dict[str | None, str] = dict(zip(instructions["instruction"], instructions["computation"], strict=True))
     calls: dict[str, list[dict[str, Any]]] = {}
-    for call in instructions[instructions["opcode"] == "call"].to_dict("records"):
+    for call in records(instructions[instructions["opcode"] == "call"]):
         for called in call["called"]:
             calls.setdefault(str(called), []).append(call)
-    caller = dict(zip(computations["computation"], computations["caller"], strict=True))
+    caller: dict[str, str | None] = dict(zip(computations["computation"], computations["caller"], strict=True))
     found: dict[str, list[Site]] = {}
     for computation in caller:
         for waiting in _outermost_first(str(computation), calls, caller, home, found):
@@ -76,8 +77,8 @@ def _sites(instructions: pd.DataFrame, computations: pd.DataFrame) -> dict[str, 
 def _outermost_first(
     computation: str,
     calls: dict[str, list[dict[str, Any]]],
-    caller: dict[str, Any],
-    home: dict[str, str],
+    caller: dict[str, str | None],
+    home: dict[str | None, str],
     found: dict[str, list[Site]],
 ) -> Iterator[str]:
     """The computations on all ways to one that are not found yet, each after those it is called from."""

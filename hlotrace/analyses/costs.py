@@ -194,5 +194,5 @@ def _of_one_run(launched: pd.DataFrame, amounts: pd.Series) -> float | None:
     known = amounts.dropna()
     if known.empty:
         return None
-    by_branch = known.groupby(launched.loc[known.index, "branch"].fillna("").astype(str)).sum()
-    return float(costliest(by_branch.astype("float64").items()))
+    by_branch = known.groupby(launched.loc[known.index, "branch"].fillna("").astype(str)).sum().astype("float64")
+    return float(costliest(zip(by_branch.index.tolist(), by_branch.tolist(), strict=True)))

@@ -8,6 +8,7 @@ jit_step        v5e:2x2          1,204              812    214          2,310.40
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import by_size, is_small
@@ -49,11 +50,20 @@ def build(tables: Tables, *, top: int) -> list[Block]:
             Note("There is no module in it.", "missing", "hlotrace capture MODEL.py"),
             *problems_tail(tables),
         ]
-    columns = tuple(column for column in COLUMNS if column.name in ALWAYS or frame[column.name].notna().any())
+    columns = tuple(
+        _named(column, frame) for column in COLUMNS if column.name in ALWAYS or frame[column.name].notna().any()
+    )
     blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), selects="module"))
     blocks += _folded(tables, [row for row in ordered if row not in shown])
     blocks += _other_compilations(tables)
     return [*blocks, *problems_tail(tables)]
+
+
+def _named(column: ShownColumn, frame: pd.DataFrame) -> ShownColumn:
+    """The memory by its name where all modules are for one platform."""
+    if column.name == "hbm_needed_bytes" and (frame["platform"] == "tpu").all():
+        return replace(column, label="HBM needed")
+    return column
 
 
 def _in_order(modules: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:

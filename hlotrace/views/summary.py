@@ -31,17 +31,9 @@ if TYPE_CHECKING:
 
 QUESTION = "What is it, does it fit, and what costs most?"
 
-HOLDERS = {
-    "argument": "arguments",
-    "alias": "donated arguments",
-    "output": "outputs",
-    "temp": "temporaries",
-    "preallocated": "temporaries",
-    "constant": "constants",
-}
-"""What categories of allocations are called in a sentence."""
+PLURALS = {"temporary": "temporaries"}
 LAUNCH_COLUMNS = ("instruction", "category", "cycles_total", "share", "source")
-VALUE_COLUMNS = ("value", "category", "bytes", "shape", "source")
+VALUE_COLUMNS = ("value", "role", "bytes", "shape", "source")
 
 TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
 
@@ -75,7 +67,8 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
         blocks.append(_narrow(ops.launches_grid(subject.launched, top), LAUNCH_COLUMNS))
     if subject.at_peak is not None:
         held = subject.at_peak[subject.at_peak["counted_bytes"] > 0]
-        blocks.append(_narrow(memory.alive_grid(held, "at the peak", top), VALUE_COLUMNS))
+        grid = memory.alive_grid(held, "at the peak", top, memory.buffers_origin(row))
+        blocks.append(_narrow(grid, VALUE_COLUMNS))
     else:
         blocks.append(memory.missing(row))
     blocks += [Note("", command=command(tables, view, option)) for view in ("ops", "fusions", "memory")]
@@ -141,14 +134,15 @@ def failure_notes(subject: Subject) -> list[Block]:
 
 
 def _holders(subject: Subject) -> str:
-    """What takes the memory that is missing: allocations by category, temporaries of both kinds together."""
+    """What takes the memory that is missing: allocations by role."""
     if subject.buffers is None or subject.buffers.empty:
         return ""
     allocations = subject.buffers.drop_duplicates("allocation")
     held: dict[str, int] = {}
     for category, size in zip(allocations["category"], allocations["allocation_bytes"], strict=True):
-        name = HOLDERS.get(category)
-        if name is not None and not is_missing(size):
+        role = memory.ROLES.get(category)
+        if role is not None and not is_missing(size):
+            name = PLURALS.get(role, f"{role}s")
             held[name] = held.get(name, 0) + int(size)
     largest = sorted(((size, name) for name, size in held.items() if size), reverse=True)
     return f" Held by {', '.join(f'{name} {format_bytes(size)}' for size, name in largest)}." if largest else ""
@@ -172,11 +166,11 @@ def headline(subject: Subject) -> Figures:
 
 def _memory_figures(subject: Subject) -> list[Figure]:
     row, peak = subject.row, subject.peak
-    name = "HBM" if row["platform"] == "tpu" else "memory"
+    name = memory.main_name(row)
     figures = [memory.needed_figure(row, name)]
     if peak is not None:
         detail = f"at {peak.instruction or '?'} (position {peak.index})"
-        figures.append(Figure(f"{name} alive at the peak", peak.live_bytes, "bytes", detail=detail))
+        figures.append(Figure(f"{name} alive at the peak", peak.live_bytes, "bytes", memory.alive_origin(row), detail))
     return figures
 
 
