@@ -29,9 +29,15 @@ def page(module: Module) -> Component:
     head = blocks.heading(Heading(title(module.row), view.QUESTION))
     spaces = module.spaces
     if not spaces:
-        parts = [head, blocks.headline(view.totals(module.row, None, "memory")), blocks.note(view.missing(module.row))]
+        parts = [
+            head,
+            blocks.headline(view.totals(module.row, None, view.main_name(module.row))),
+            blocks.note(view.missing(module.row)),
+        ]
         parts += [
-            blocks.grid(view.allocations_grid(module.buffers, space, 0, view.buffers_origin(module.row)), f"allocations-{space}")
+            blocks.grid(
+                view.allocations_grid(module.buffers, space, 0, view.buffers_origin(module.row)), f"allocations-{space}"
+            )
             for space in analysis.spaces(module.buffers)
         ]
         return html.Div(parts, className="page")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,12 +90,16 @@ def make_part(stages: list[Stage], row: dict[str, Any], schedule: tuple[str, ...
 
 
 def header_columns(stages: list[Stage]) -> dict[str, Any]:
-    """What the final stage's header says."""
+    """What the final stage's header says, and of partitions and replicas the stage that states most.
+
+    A program over several slices is compiled for one of them: in its later stages only that one's partitions stand.
+    """
     hlo = stages[-1].hlo
+    partitions, replicas = max(map(_devices, stages[::-1]), key=prod)
     return {
         "name": hlo.name,
-        "num_partitions": _integer(hlo.attributes.get("num_partitions", "1")),
-        "num_replicas": _integer(hlo.attributes.get("replica_count", "1")),
+        "num_partitions": partitions,
+        "num_replicas": replicas,
         "is_scheduled": is_scheduled(hlo),
         "stages": [stage.name for stage in stages],
         "final_stage": stages[-1].name,
@@ -102,8 +107,10 @@ def header_columns(stages: list[Stage]) -> dict[str, Any]:
     }
 
 
-def _integer(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+def _devices(stage: Stage) -> tuple[int, int]:
+    texts = (stage.hlo.attributes.get(name, "1") for name in ("num_partitions", "replica_count"))
+    partitions, replicas = (int(text) if text.isdigit() else 1 for text in texts)
+    return partitions, replicas
 
 
 def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]:

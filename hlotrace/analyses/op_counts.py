@@ -74,10 +74,24 @@ def op_counts(
 
 
 def _counted(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.DataFrame:
+    rows = instructions.assign(role=_roles(instructions, computations))
+    return rows[~_binds(rows)]
+
+
+def bindings(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.Series:
+    """Which instructions no count has: parameters other than the entry's, the bodies of reducers and comparators."""
+    return _binds(instructions.assign(role=_roles(instructions, computations)))
+
+
+def _roles(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.Series:
     roles = computations[["stage", "computation", "role"]].drop_duplicates(["stage", "computation"])
-    rows = instructions.merge(roles, on=["stage", "computation"], how="left")
-    binding = (rows["opcode"] == "parameter") & (rows["role"] != "entry")
-    return rows[~(binding | (rows["role"] == "reducer")).fillna(False)]
+    found = instructions[["stage", "computation"]].merge(roles, on=["stage", "computation"], how="left")
+    return found["role"].set_axis(instructions.index)
+
+
+def _binds(rows: pd.DataFrame) -> pd.Series:
+    inner = (rows["opcode"] == "parameter") & (rows["role"] != "entry")
+    return (inner | (rows["role"] == "reducer")).fillna(False).astype(bool)
 
 
 def _with_whole_names(counted: pd.DataFrame, instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 Modules
 module          target    instructions  launches before  after  HBM needed (MiB)  compile (s)
 jit_step        v5e:2x2          1,204              812    214          2,310.40        28.91
-7 small modules (eager primitives and helpers), 41 instructions in all
+7 small modules (such as eager primitives and helpers), 41 instructions in all
 """
 
 from __future__ import annotations
@@ -76,12 +76,11 @@ def _folded(tables: Tables, small: list[dict[str, Any]]) -> list[Block]:
     if not small:
         return []
     instructions = sum(row["instruction_count"] or 0 for row in small)
-    noun = (
-        "small module (an eager primitive or a helper)"
-        if len(small) == 1
-        else "small modules (eager primitives and helpers)"
-    )
-    text = f"{len(small):,} {noun}, {instructions:,} instructions in all."
+    noun = "small module" if len(small) == 1 else "small modules"
+    # A manifest lists eager primitives and helpers apart: what has a function is a program of the user's.
+    is_own = any(row["function"] is not None for row in small)
+    kind = "" if is_own else " (such as eager primitives and helpers)"
+    text = f"{len(small):,} {noun}{kind}, {instructions:,} instructions in all."
     return [Note(text, command=command(tables, "modules", top=0))]
 
 

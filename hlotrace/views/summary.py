@@ -109,6 +109,8 @@ def what(subject: Subject) -> list[Block]:
         words.append(f"{row['num_partitions']} partitions")
     if row["num_replicas"] and row["num_replicas"] > 1:
         words.append(f"{row['num_replicas']} replicas")
+    if part := _part_of_topology(subject):
+        words.append(part)
     if program is not None:
         words.append(f"compiled from {program.function}" + (f" ({program.defined_at})" if program.defined_at else ""))
     if manifest is None:
@@ -117,6 +119,18 @@ def what(subject: Subject) -> list[Block]:
     captured = f"captured {manifest.created[:10]}" + (f" with {', '.join(versions)}" if versions else "")
     partial = [Note("The capture was interrupted: only what had finished is here.", "warning")]
     return [Note(f"{', '.join(words)}; {captured}."), *(partial if manifest.status == "partial" else [])]
+
+
+def _part_of_topology(subject: Subject) -> str:
+    """That a program leaves devices of its target unused; empty where it uses all, or that is not known."""
+    manifest, program = subject.tables.manifest, subject.program
+    if manifest is None or program is None:
+        return ""
+    there = next((target.device_count for target in manifest.targets if target.target == program.target), 0)
+    if not 0 < program.device_count < there:
+        return ""
+    used = "one" if program.device_count == 1 else f"{program.device_count:,}"
+    return f"on {used} of the {there:,} devices of {program.target}"
 
 
 def failure_notes(subject: Subject) -> list[Block]:
@@ -226,6 +240,9 @@ def no_time(subject: Subject) -> list[Block]:
         return [Note("No time: the program carries no cycles of a TPU's compiler.", "missing", capture)]
     if subject.launched["estimated_cycles"].notna().any():
         return [Note("No time: how often a loop runs is not known, so cycles do not add up.", "missing")]
+    if row["final_stage"] == "after_codegen":
+        names = ", ".join(f"{opcode} x{count}" for opcode, count in costs.coverage(subject.launched).without[:3])
+        return [Note(f"No time: the compiler gave no cycles for any launch ({names or 'there is none'}).", "missing")]
     text = "No time: the compiler's cycles stand in after_codegen, which is not among the files."
     return [Note(text, "missing", capture)]
 
