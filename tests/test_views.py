@@ -131,6 +131,12 @@ def test_small_programs_of_the_users_own_are_not_called_eager_ones(synthetic):
     assert "7 small modules, 21 instructions in all." in folded
 
 
+def test_the_list_of_modules_says_what_its_flops_leave_out(synthetic):
+    rows = [{**row, "launches_without_flops": 1} for row in synthetic.layer_rows()["modules"]]
+    drawn = texts(view_named("modules").build(synthetic.SyntheticTables({"modules": rows})))
+    assert "FLOPs are without 1 launch whose operations are not known." in drawn
+
+
 def test_a_program_of_which_nothing_was_read_does_not_fold(synthetic):
     rows = [*synthetic.many_rows()["modules"], {"module": "jit_lost", "name": "jit_lost", "function": "f"}]
     shown = of_kind(view_named("modules").build(synthetic.SyntheticTables({"modules": rows})), Grid)[0]

@@ -53,17 +53,27 @@ def build(tables: Tables, *, top: int) -> list[Block]:
     columns = tuple(
         _named(column, frame) for column in COLUMNS if column.name in ALWAYS or frame[column.name].notna().any()
     )
-    blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), selects="module"))
+    blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), _without_flops(frame), "module"))
     blocks += _folded(tables, [row for row in ordered if row not in shown])
     blocks += _other_compilations(tables)
     return [*blocks, *problems_tail(tables)]
 
 
 def _named(column: ShownColumn, frame: pd.DataFrame) -> ShownColumn:
-    """The memory by its name where all modules are for one platform."""
-    if column.name == "hbm_needed_bytes" and (frame["platform"] == "tpu").all():
-        return replace(column, label="HBM needed")
-    return column
+    """The memory by its name where all modules are for one platform, and no more certain than each of them."""
+    if column.name != "hbm_needed_bytes":
+        return column
+    label = "HBM needed" if (frame["platform"] == "tpu").all() else column.label
+    return replace(
+        column, label=label, origin="predicted" if (frame["buffers_from"] == "incomplete").any() else "compiler"
+    )
+
+
+def _without_flops(frame: pd.DataFrame) -> str:
+    """What the FLOPs leave out; empty where that is nothing."""
+    count = int(frame["launches_without_flops"].fillna(0).sum())
+    launches = "1 launch" if count == 1 else f"{count:,} launches"
+    return f"FLOPs are without {launches} whose operations are not known." if count else ""
 
 
 def _in_order(modules: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
