@@ -219,7 +219,7 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
         made |= {"cellRenderer": "HlotraceTail", "cellClass": f"{column.emphasis} tail"}
     if column.emphasis == "path":
         made |= {"flex": 1, "minWidth": min(150, made["width"])}
-    if column.name == "category":
+    if column.name in ("category", "role"):
         made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
     return made
 

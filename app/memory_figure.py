@@ -10,6 +10,7 @@ from dash import html
 from hlotrace.app import figures
 from hlotrace.render.palette import colour
 from hlotrace.units import column_scale, format_bytes
+from hlotrace.views.memory import roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,7 @@ def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
     """The values of a memory space as rectangles, the largest first.
 
     Returns:
-        Columns value, category, bytes, first, last (schedule positions), low, high (addresses, the allocations of the
+        Columns value, role, bytes, first, last (schedule positions), low, high (addresses, the allocations of the
         space laid end to end, as only offsets within an allocation are known).
     """
     rows = buffers[(buffers["memory_space"] == space).fillna(False).astype(bool)]
@@ -65,7 +66,8 @@ def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
     sizes = rows.drop_duplicates("allocation").set_index("allocation")["allocation_bytes"].fillna(0).sort_index()
     bases = sizes.cumsum() - sizes
     low = rows["allocation"].map(bases).astype("float64") + rows["offset_bytes"].fillna(0).astype("float64")
-    made = rows[["value", "category", "bytes"]].assign(
+    made = rows[["value", "bytes"]].assign(
+        role=roles_of(rows),
         first=rows["live_from"].astype("int64"),
         last=rows["live_to"].astype("int64"),
         low=low,
@@ -75,29 +77,29 @@ def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
 
 
 def map_traces(rectangles: pd.DataFrame, divisor: float) -> list[dict[str, Any]]:
-    """The rectangles as closed paths: a trace a category, and one more for those too thin to have an outline."""
+    """The rectangles as closed paths: a trace a role, and one more for those too thin to have an outline."""
     top = float(rectangles["high"].max()) if len(rectangles) else 0.0
     thin = (rectangles["high"] - rectangles["low"]) < OUTLINED_SHARE * top
     return [
-        _paths(str(category), rows, divisor, outlined=not is_thin)
-        for (category, is_thin), rows in rectangles.groupby([rectangles["category"], thin], sort=False)
+        _paths(str(role), rows, divisor, outlined=not is_thin)
+        for (role, is_thin), rows in rectangles.groupby([rectangles["role"], thin], sort=False)
     ]
 
 
-def _paths(category: str, rows: pd.DataFrame, divisor: float, *, outlined: bool) -> dict[str, Any]:
+def _paths(role: str, rows: pd.DataFrame, divisor: float, *, outlined: bool) -> dict[str, Any]:
     first, last = rows["first"].to_numpy(float), rows["last"].to_numpy(float) + 1
     low, high = rows["low"].to_numpy(float) / divisor, rows["high"].to_numpy(float) / divisor
     gap = np.full(len(rows), np.nan)
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": category,
+        "name": role,
         "xaxis": "x",
         "yaxis": "y2",
         "x": figures.packed(np.column_stack([first, last, last, first, first, gap]).ravel(), "f4"),
         "y": figures.packed(np.column_stack([low, low, high, high, low, gap]).ravel(), "f4"),
         "fill": "toself",
-        "fillcolor": figures.fill(category)["color"],
+        "fillcolor": figures.fill(role)["color"],
         "line": {"width": 0.6 if outlined else 0, "color": "rgba(0,0,0,0.45)", "simplify": False},
         "hoverinfo": "skip",
         "showlegend": False,
@@ -114,7 +116,7 @@ def reading(block: StackedArea, drawn: pd.DataFrame) -> dict[str, Any]:
         "peak": block.peak_x,
         "rectangles": {
             "value": drawn["value"].tolist(),
-            "category": drawn["category"].tolist(),
+            "role": drawn["role"].tolist(),
             "size": [format_bytes(size) for size in drawn["bytes"].tolist()],
             **{name: drawn[name].astype("int64").tolist() for name in ("first", "last", "low", "high")},
         },
@@ -122,7 +124,7 @@ def reading(block: StackedArea, drawn: pd.DataFrame) -> dict[str, Any]:
 
 
 def legend(block: StackedArea) -> list[Component]:
-    """The categories with their colours, in the order they stack."""
+    """The roles with their colours, in the order they stack."""
     return [
         html.Span(
             [html.Span(className="swatch", style={"backgroundColor": colour(name)}), name], className="legend-item"

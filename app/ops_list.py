@@ -8,6 +8,7 @@ import numpy as np
 from dash import Input, Output, State, dcc, html, no_update
 
 from hlotrace.analyses import costs
+from hlotrace.analyses.op_counts import bindings
 from hlotrace.app.chosen import matching
 from hlotrace.app.grids import endless_grid, row_data, unique
 from hlotrace.app.rows import filtered, ordered
@@ -127,10 +128,13 @@ def place_of(module: Module, state: AppState, quick: str | None, request: dict[s
 def filter_words(module: Module, state: AppState) -> str:
     """What the list is narrowed to, in words."""
     whole = listed(module, state.stage)
+    rows = chosen_rows(module, state, None)
+    bound = int(bindings(rows, module.computations).sum())
+    beside = f"; {bound:,} of them, parameters inside and reducer bodies, are in no count" if bound else ""
     if state.select is not None and state.select.kind in FILTERING:
-        count = len(chosen_rows(module, state, None))
-        return f"{count:,} of {len(whole):,}: those of the chosen {KIND_WORDS[state.select.kind]}"
-    return f"all {len(whole):,}"
+        chosen = KIND_WORDS[state.select.kind]
+        return f"{len(rows):,} of {len(whole):,} instructions: those of the chosen {chosen}{beside}"
+    return f"all {len(whole):,} instructions{beside}"
 
 
 def register(app: dash.Dash, bundles: Bundles) -> None:

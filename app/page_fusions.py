@@ -78,7 +78,7 @@ def page(module: Module) -> Component:
     )
     return html.Div(
         [
-            html.Div([head, blocks.headline(view.figures_of(groups))], className="top"),
+            html.Div([head, blocks.headline(view.figures_of(groups, module.row))], className="top"),
             html.Div([left, right], className="columns stretch"),
             dcc.Store(id="fusion-shown"),
         ],
@@ -167,7 +167,7 @@ def members_graph(name: str, inside: Members, passed: int) -> Component:
                 title="written and read within the fusion: never touches memory",
             ),
             html.Span("through memory", className="edge-key memory", title="read from or written to memory"),
-            html.Span(view.passed_words(passed) if passed else ""),
+            html.Span(" ".join(filter(None, (view.passed_words(passed) if passed else "", view.nested_words(inside))))),
         ],
         className="graph-legend",
     )

@@ -29,9 +29,15 @@ def page(module: Module) -> Component:
     head = blocks.heading(Heading(title(module.row), view.QUESTION))
     spaces = module.spaces
     if not spaces:
-        parts = [head, blocks.headline(view.totals(module.row, None, "memory")), blocks.note(view.missing(module.row))]
+        parts = [
+            head,
+            blocks.headline(view.totals(module.row, None, view.main_name(module.row))),
+            blocks.note(view.missing(module.row)),
+        ]
         parts += [
-            blocks.grid(view.allocations_grid(module.buffers, space, 0), f"allocations-{space}")
+            blocks.grid(
+                view.allocations_grid(module.buffers, space, 0, view.buffers_origin(module.row)), f"allocations-{space}"
+            )
             for space in analysis.spaces(module.buffers)
         ]
         return html.Div(parts, className="page")
@@ -70,9 +76,11 @@ def chart_parts(module: Module, state: AppState) -> tuple[figures.Figure, dict[s
     peak = analysis.position(module.timeline, space)
     assert peak is not None
     capacity = module.row["hbm_capacity_bytes"] if space == 0 else None
-    block = view.timeline_area(module.timeline, space, module.spaces[space], peak.index, capacity)
+    origin = view.alive_origin(module.row)
+    block = view.timeline_area(module.timeline, space, module.spaces[space], peak.index, capacity, origin)
     figure, positions = memory_figure.figure(module, block, space)
-    headline = blocks.headline(view.totals(module.row, peak, module.spaces[space], space, module.buffers))
+    compiled = view.compiler_peak(module.tables.manifest, module.row)
+    headline = blocks.headline(view.totals(module.row, peak, module.spaces[space], space, module.buffers, compiled))
     return figure, positions, headline, memory_figure.legend(block)
 
 
@@ -88,7 +96,8 @@ def alive_parts(module: Module, state: AppState) -> Component:
     peak = analysis.position(module.timeline, space)
     at_peak = peak is not None and where.index == peak.index
     rows = analysis.alive(module.buffers, space, where.index)
-    grid = view.alive_grid(rows, "at the peak" if at_peak else f"at position {where.index}", 0)
+    moment = "at the peak" if at_peak else f"at position {where.index}"
+    grid = view.alive_grid(rows, moment, 0, view.buffers_origin(module.row))
     words: list[Any] = [
         f"{moved}{'Alive at the peak, ' if at_peak else 'Alive at '}position {where.index}",
         html.Span(f"{format_bytes(where.live_bytes)} in {module.spaces[space]}", className="count"),

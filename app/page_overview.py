@@ -72,19 +72,20 @@ def _time(module: Module, subject: Subject) -> Iterable[Component]:
         share_bar(shares, units_of[by], "category"),
     )
     yield blocks.grid(ops.launches_grid(launched, TOP), "overview-launches")
-    yield link(f"All {len(module.final):,} ops", "Open the page Ops", page="ops")
+    yield link(f"All {len(module.final):,} instructions", "Open the page Ops", page="ops")
 
 
 def _memory(subject: Subject) -> Iterable[Component]:
     if subject.peak is None or subject.at_peak is None:
         yield blocks.note(memory.missing(subject.row))
         return
-    shares = sorted(subject.peak.by_category.items(), key=lambda item: -item[1])
     name = f"Where memory goes: the peak, at position {subject.peak.index}"
     yield blocks.section(
-        [name, blocks.origin("compiler")], share_bar([(key, float(size)) for key, size in shares], "bytes", "")
+        [name, blocks.origin(memory.alive_origin(subject.row))],
+        share_bar([(role, float(size)) for role, size in memory.by_role(subject.peak)], "bytes", ""),
     )
-    yield blocks.grid(memory.alive_grid(subject.at_peak, "at the peak", TOP), "overview-alive")
+    grid = memory.alive_grid(subject.at_peak, "at the peak", TOP, memory.buffers_origin(subject.row))
+    yield blocks.grid(grid, "overview-alive")
     yield link(
         f"All {len(subject.at_peak):,} values at the peak", "Open the page Memory", page="memory", at=subject.peak.index
     )

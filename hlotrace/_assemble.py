@@ -14,7 +14,7 @@ from hlotrace._manifest_tables import compilations_table, program_columns
 from hlotrace._memory import Memory, add_memory, modelled, read_memory
 from hlotrace._modules import Part, Problems, Stage, make_part, platform_of_name, stage_of_name
 from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
-from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
+from hlotrace.bundle import MANIFEST_NAME, PROGRAMS, manifest_from_text
 from hlotrace.devices import chip_by_target
 from hlotrace.errors import HlotraceError, ParseError
 from hlotrace.hlo.guesses import guessed_stage, platform_of
@@ -109,6 +109,11 @@ def _parts(
         yield from _single(assembly, file)
     for name, program in programs.items():
         if name not in found:
+            if program.failure is None:
+                folder = f"{PROGRAMS}/{name}"
+                assembly.problems.add(
+                    folder, "", "the folder is not there", "of this program only the manifest is known"
+                )
             yield Part({}, {"stages": [], **program_columns(program)})
 
 

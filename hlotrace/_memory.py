@@ -7,8 +7,8 @@ assignment too where that is missing; a row of `problems` says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from hlotrace.devices import chip_of
 from hlotrace.hlo.liveness import Liveness
@@ -32,11 +32,12 @@ _Read = TypeVar("_Read", "BufferAssignment", "LiveRanges")
 
 @dataclass(frozen=True)
 class Memory:
-    """What is known of a module's memory; `is_assigned`: whether the compiler assigned the buffers, or we did."""
+    """What is known of a module's memory, and whether the compiler said so or our model does."""
 
     assignment: BufferAssignment | None
     ranges: LiveRanges | None
-    is_assigned: bool = True
+    buffers_from: Literal["compiler", "incomplete", "model"] = "compiler"
+    live_ranges_from: Literal["compiler", "model"] = "compiler"
 
 
 def read_memory(tree: Tree, files: ModuleFiles, stages: list[Stage], problems: Problems) -> Memory:
@@ -44,26 +45,45 @@ def read_memory(tree: Tree, files: ModuleFiles, stages: list[Stage], problems: P
     assignment = _side(tree, files, "buffer-assignment", read_buffer_assignment, problems)
     ranges = _side(tree, files, "live-range", read_live_ranges, problems)
     assigned = next((stage for stage in reversed(stages) if stage.assignment), stages[-1])
+    found = Memory(assignment or assigned.assignment, ranges)
     if assignment is not None:
         assigned = stages[-1]
-        _compare_totals(tree, files, assignment, problems)
-    return modelled(assigned, Memory(assignment or assigned.assignment, ranges), problems)
+        whole = _has_parameters(assigned, assignment, files.side["buffer-assignment"], problems)
+        if not _adds_up(tree, files, assignment, problems) or not whole or assignment.problems:
+            found = replace(found, buffers_from="incomplete")
+    return modelled(assigned, found, problems)
 
 
-def _compare_totals(tree: Tree, files: ModuleFiles, assignment: BufferAssignment, problems: Problems) -> None:
-    """Say where the allocations do not add up to the compiler's own totals."""
+def _has_parameters(stage: Stage, assignment: BufferAssignment, path: str, problems: Problems) -> bool:
+    """Whether each of the entry's parameters has an allocation; a file that was cut between two lines lacks some."""
+    hlo = stage.hlo
+    if hlo.entry < 0:
+        return True
+    entry = slice(hlo.computation_start[hlo.entry], hlo.computation_start[hlo.entry + 1])
+    wanted = {number for number in hlo.parameter_number[entry].tolist() if number >= 0}
+    missing = sorted(wanted - set(assignment.parameter_number.tolist()))
+    if missing:
+        what = f"{len(missing)} of the program's {len(wanted)} parameters have no allocation in it"
+        problems.add(path, "", what, "the file is cut short: sizes and what lives when are incomplete")
+    return not missing
+
+
+def _adds_up(tree: Tree, files: ModuleFiles, assignment: BufferAssignment, problems: Problems) -> bool:
+    """Whether the allocations add up to the compiler's own totals, where it gave any."""
     path = files.side.get("memory-usage-report")
     if path is None:
-        return
-    ours = memory_figures(assignment).by_space
+        return True
+    ours, agree = memory_figures(assignment).by_space, True
     for space, total in read_totals(tree.read(path).decode("utf-8", "replace")).items():
         if ours.get(space, 0) != total:
+            agree = False
             problems.add(
                 path,
                 f"memory space {space}",
                 f"the compiler's total is {total} bytes, its allocations add up to {ours.get(space, 0)}",
                 "figures of this memory space may be incomplete",
             )
+    return agree
 
 
 def modelled(stage: Stage, found: Memory, problems: Problems) -> Memory:
@@ -80,8 +100,8 @@ def modelled(stage: Stage, found: Memory, problems: Problems) -> Memory:
         + ("" if found.assignment else ", and each buffer has a place of its own"),
     )
     if found.assignment is not None:
-        return Memory(found.assignment, model.ranges())
-    return Memory(model.assignment(), model.ranges(), is_assigned=False)
+        return replace(found, ranges=model.ranges(), live_ranges_from="model")
+    return Memory(model.assignment(), model.ranges(), "model", "model")
 
 
 def _side(
@@ -109,14 +129,16 @@ def add_memory(part: Part, instructions: pa.Table, memory: Memory) -> None:
     row["hbm_capacity_bytes"] = capacity(row["device_kind"], row["target"])
     if assignment is None:
         return
+    row["buffers_from"] = memory.buffers_from
     names = {"module": row["module"], "platform": row["platform"] or ""}
     part.tables["buffers"] = [buffers_table(assignment, memory.ranges, instructions, **names)]
     if memory.ranges is not None:
+        row["live_ranges_from"] = memory.live_ranges_from
         timeline = timeline_table(assignment, memory.ranges, instructions, module=row["module"])
         part.tables["memory_timeline"] = [timeline]
         live = timeline["live_bytes"].to_numpy()[timeline["memory_space"].to_numpy() == HBM]
         row["hbm_peak_bytes"] = int(live.max()) if len(live) else None
-    if not memory.is_assigned:
+    if memory.buffers_from == "model":
         return
     figures = memory_figures(assignment)
     for name in ("argument_bytes", "output_bytes", "alias_bytes", "temp_bytes", "hbm_total_bytes"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from hlotrace.hlo.branches import costliest
 from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.dump_directory import STAGES, find_modules
@@ -88,12 +90,16 @@ def make_part(stages: list[Stage], row: dict[str, Any], schedule: tuple[str, ...
 
 
 def header_columns(stages: list[Stage]) -> dict[str, Any]:
-    """What the final stage's header says."""
+    """What the final stage's header says, and of partitions and replicas the stage that states most.
+
+    A program over several slices is compiled for one of them: in its later stages only that one's partitions stand.
+    """
     hlo = stages[-1].hlo
+    partitions, replicas = max(map(_devices, stages[::-1]), key=prod)
     return {
         "name": hlo.name,
-        "num_partitions": _integer(hlo.attributes.get("num_partitions", "1")),
-        "num_replicas": _integer(hlo.attributes.get("replica_count", "1")),
+        "num_partitions": partitions,
+        "num_replicas": replicas,
         "is_scheduled": is_scheduled(hlo),
         "stages": [stage.name for stage in stages],
         "final_stage": stages[-1].name,
@@ -101,8 +107,10 @@ def header_columns(stages: list[Stage]) -> dict[str, Any]:
     }
 
 
-def _integer(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+def _devices(stage: Stage) -> tuple[int, int]:
+    texts = (stage.hlo.attributes.get(name, "1") for name in ("num_partitions", "replica_count"))
+    partitions, replicas = (int(text) if text.isdigit() else 1 for text in texts)
+    return partitions, replicas
 
 
 def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]:
@@ -111,6 +119,7 @@ def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]
     is_optimised = stages[-1].name != BEFORE
     return {
         "launches": _total(final, None) if is_optimised else None,
+        "launches_without_flops": _without(final, "flops"),
         "launches_before": _total(first, None) if stages[0].name == BEFORE else None,
         "flops": _total(final, "flops"),
         "estimated_cycles": _total(final, "estimated_cycles"),
@@ -120,15 +129,32 @@ def figures(stages: list[Stage], instructions: list[pa.Table]) -> dict[str, Any]
 def _total(instructions: pa.Table, column: str | None) -> int | None:
     """The sum over launches of a column times the executions; of the executions alone for None.
 
-    What has no figure adds nothing; where a count of executions is not known, neither is the sum.
+    Of a conditional's branches the costliest counts. What has no figure adds nothing, and nothing is not known where
+    that is all there is; where a count of executions is not known, neither is the sum.
     """
     counted = _numbers(instructions, "is_launch", 0).astype(bool)
     runs = _numbers(instructions, "execution_count", UNKNOWN)
     figure = np.ones_like(runs) if column is None else _numbers(instructions, column, UNKNOWN)
-    counted &= figure != UNKNOWN
+    is_known = figure != UNKNOWN
+    is_partial = bool((counted & ~is_known).any())
+    counted &= is_known
     if (column is not None and not counted.any()) or (runs[counted] == UNKNOWN).any():
         return None
-    return int((runs[counted] * figure[counted]).sum())
+    amounts = runs[counted] * figure[counted]
+    inside = instructions["branch"].filter(pa.array(counted))
+    total = int(amounts.sum()) if inside.null_count == len(inside) else _of_branches(inside, amounts)
+    return None if total == 0 and is_partial else total
+
+
+def _of_branches(inside: pa.ChunkedArray, amounts: NDArray[np.int64]) -> int:
+    return int(costliest(zip(inside.to_pylist(), amounts.tolist(), strict=True)))
+
+
+def _without(instructions: pa.Table, column: str) -> int | None:
+    """Launches, as often as they run, that have no figure in a column; null where a count is not known."""
+    without = _numbers(instructions, "is_launch", 0).astype(bool) & (_numbers(instructions, column, UNKNOWN) == UNKNOWN)
+    runs = _numbers(instructions, "execution_count", UNKNOWN)[without]
+    return None if (runs == UNKNOWN).any() else int(runs.sum())
 
 
 def _numbers(table: pa.Table, column: str, missing: int) -> NDArray[np.int64]:

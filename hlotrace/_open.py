@@ -138,7 +138,7 @@ def _open_local(text: str, local: Path) -> Source:
         head = file.read(512)
     info = local.stat()
     kind: Literal["file", "archive"] = "archive" if archive_kind(head) else "file"
-    return Source(text, kind, local, {local.name: (info.st_size, str(info.st_mtime_ns))})
+    return Source(text, kind, local, {local.name: (info.st_size, _stamp(info))})
 
 
 def _did_you_mean(local: Path) -> str:
@@ -175,7 +175,8 @@ def list_directory(root: Path, shown: str) -> Listing:
     if (root / MANIFEST_NAME).is_file() and (root / PROGRAMS).is_dir():
         _add(listing, root / MANIFEST_NAME, MANIFEST_NAME)
         _walk(root / PROGRAMS, f"{PROGRAMS}/", 1, listing, shown)
-        return listing
+        # A bundle is written once and keeps its cache when it is copied or moved.
+        return {name: (size, stamp.partition(" ")[0]) for name, (size, stamp) in listing.items()}
     _walk(root, "", 0, listing, shown)
     return listing
 
@@ -207,4 +208,9 @@ def _add(listing: Listing, path: Path | os.DirEntry[str], name: str) -> None:
         info = path.stat()
     except FileNotFoundError:  # gone since it was listed
         return
-    listing[name] = (info.st_size, str(info.st_mtime_ns))
+    listing[name] = (info.st_size, _stamp(info))
+
+
+def _stamp(info: os.stat_result) -> str:
+    """When a file was written, and which it is: a copy may bring its time and size along."""
+    return f"{info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino}"

@@ -183,7 +183,13 @@ def manifest_from_text(text: str, place: str) -> Manifest:
             remedy="Capture again, or open the bundle's programs/ folder, which needs no manifest.",
         ) from None
     version = data.get("format_version") if isinstance(data, dict) else None
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if not isinstance(version, int):
+        raise ParseError(
+            "expected a manifest of hlotrace, found JSON without a format_version",
+            place=place,
+            remedy="Capture again, or open the bundle's programs/ folder, which needs no manifest.",
+        )
+    if version > FORMAT_VERSION:
         raise ParseError(
             f"expected a manifest of format {FORMAT_VERSION} or older, found {version!r}",
             place=place,

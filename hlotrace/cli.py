@@ -18,7 +18,9 @@ from hlotrace._console import guarded, reading, write
 from hlotrace.errors import HlotraceError, unknown_name
 from hlotrace.units import format_bytes
 
-FORMATS = ("table", "json", "csv", "md")
+DATA_FORMATS = ("json", "csv")
+"""What programs read: all rows, unless a number is given."""
+FORMATS = ("table", *DATA_FORMATS, "md")
 PIPED_WIDTH = 100
 
 app = typer.Typer(
@@ -77,7 +79,7 @@ def show(
         str | None, typer.Option(metavar="SPACE", help="memory: a memory space by name or number, such as vmem or 1.")
     ] = None,
     at: Annotated[int | None, typer.Option(help="memory: a schedule position; the peak when not given.")] = None,
-    top: Annotated[int | None, typer.Option(help="How many rows to show; 0 shows all.")] = None,
+    top: Annotated[int | None, typer.Option(help="How many rows to show; 0 shows all, as json and csv do.")] = None,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="table, json (a list of records), csv or md.")
     ] = "table",
@@ -101,6 +103,8 @@ def show(
     }
     values = {name: value for name, value in given.items() if value is not None}
     known = {parameter.name: parameter.option for parameter in chosen.parameters}
+    if form in DATA_FORMATS and "top" in known:
+        values.setdefault("top", 0)
     for name in values:
         if name not in known:
             raise HlotraceError(
@@ -122,8 +126,9 @@ def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream
         return to_json(blocks)
     if form == "csv":
         from hlotrace.render.records import to_csv
+        from hlotrace.tables import ALL_TABLES
 
-        return to_csv(blocks)
+        return to_csv(blocks, ALL_TABLES[view].arrow_schema().names if view in ALL_TABLES else ())
     if form == "md":
         from hlotrace.render import markdown
 

@@ -99,7 +99,10 @@ MODULES = Table(
         Column("final_stage", "string", "the last of them: what runs"),
         Column("instruction_count", "int", "instructions in the final stage, all computations", "count"),
         Column(
-            "launches", "int", "programs the device is asked to start in one execution, after optimisation", "count"
+            "launches",
+            "int",
+            "programs the device is asked to start in one execution, after optimisation; of a conditional's branches the one that starts most",
+            "count",
         ),
         Column(
             "launches_before",
@@ -107,7 +110,18 @@ MODULES = Table(
             "the same of the program before optimisation: what op-by-op execution would start",
             "count",
         ),
-        Column("flops", "int", "floating-point operations of one execution, loops times their trip counts", "flop"),
+        Column(
+            "flops",
+            "int",
+            "floating-point operations of one execution, loops times their trip counts, of a conditional's branches the one that takes most; what `launches_without_flops` counts is not in it",
+            "flop",
+        ),
+        Column(
+            "launches_without_flops",
+            "int",
+            "launches whose operations are not known, such as custom calls without a cost estimate; all branches counted",
+            "count",
+        ),
         Column("argument_bytes", "int", "device memory of the parameters, as the compiler assigned it", "bytes"),
         Column("output_bytes", "int", "device memory of the results, as the compiler assigned it", "bytes"),
         Column("alias_bytes", "int", "bytes that are both parameter and result (donated inputs)", "bytes"),
@@ -117,11 +131,21 @@ MODULES = Table(
         Column("hbm_total_bytes", "int", "all allocations in HBM (host memory on CPU), code not included", "bytes"),
         Column("hbm_needed_bytes", "int", "`hbm_total_bytes` plus `code_bytes`", "bytes"),
         Column("hbm_peak_bytes", "int", "the most bytes of live values at one schedule position in HBM", "bytes"),
+        Column(
+            "buffers_from",
+            "string",
+            "where the buffers come from: `compiler`, `incomplete` (its buffer assignment is cut short or does not add up) or `model` (ours: each buffer has a place of its own); null without any",
+        ),
+        Column(
+            "live_ranges_from",
+            "string",
+            "where the live ranges, and so `hbm_peak_bytes`, come from: `compiler` or `model` (ours); null without any",
+        ),
         Column("hbm_capacity_bytes", "int", "usable HBM of one device of the target, null when not known", "bytes"),
         Column(
             "estimated_cycles",
             "int",
-            "sum of the compiler's cost-model estimates of the entry's instructions, loops times trip counts",
+            "sum of the compiler's cost-model estimates of the launches, loops times trip counts, of a conditional's branches the costliest",
             "cycles",
         ),
         Column("trace_ns", "int", "time the framework took to trace the function (measured)", "ns"),
@@ -209,14 +233,24 @@ INSTRUCTIONS = Table(
         Column(
             "flops",
             "int",
-            "floating-point operations of one execution, by XLA's HloCostAnalysis conventions; a fusion's are its members', a loop's or call's 0, so launches add up to the module",
+            "floating-point operations of one execution, by XLA's HloCostAnalysis conventions; a fusion's are its members', a loop's or call's 0, so launches add up to the module; a custom call's as its cost estimate states them, null without one",
             "flop",
+        ),
+        Column(
+            "product_dtype",
+            "string",
+            "the element type that its dots and convolutions multiply, a fusion's members included: of two operands the wider, of several products the narrowest, so its peak bounds them all; null where it has none",
         ),
         Column(
             "execution_count",
             "int",
-            "executions in one run of the module; null when a trip count on the way is unknown",
+            "executions in one run of the module, each branch of a conditional counted as taken; null when a trip count on the way is unknown",
             "count",
+        ),
+        Column(
+            "branch",
+            "string",
+            "the branches of conditionals it stands in, outermost first, as `conditional.3#1/conditional.9#0`; null where it stands in none",
         ),
         Column(
             "hbm_read_bytes",

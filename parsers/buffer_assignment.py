@@ -54,7 +54,7 @@ def read_buffer_assignment(text: str) -> BufferAssignment:
         offset=_integers([match[6] for match in values]),
         value_size=_integers([match[5] for match in values]),
         shape=pa.array([strip_comments(match[7]) for match in values], pa.string()),
-        problems=tuple(_problems(body)),
+        problems=(*_problems(body), *_cut(text)),
     )
 
 
@@ -70,6 +70,14 @@ def _category(words: str) -> int:
         constant=", constant" in words,
         preallocated="preallocated-temp" in words,
     )
+
+
+def _cut(text: str) -> list[tuple[str, str, str]]:
+    """A row where the text stops within a line."""
+    if not text or text.endswith("\n"):
+        return []
+    last = text.rpartition("\n")[2]
+    return [(f"line {text.count(chr(10)) + 1}", f"the file stops within {last[:80]!r}", "what followed is missing")]
 
 
 def _problems(body: str) -> list[tuple[str, str, str]]:

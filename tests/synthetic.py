@@ -75,6 +75,8 @@ def module_row(module: str = "jit_layer", **values: Any) -> Row:
         "hbm_needed_bytes": 73 * MIB,
         "hbm_peak_bytes": 64 * MIB,
         "hbm_capacity_bytes": 16 << 30,
+        "buffers_from": "compiler",
+        "live_ranges_from": "compiler",
         "estimated_cycles": 1_500_000,
         "compile_ns": 2_500_000_000,
         **values,

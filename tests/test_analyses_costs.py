@@ -47,11 +47,34 @@ def test_the_floor_is_the_slower_of_matrix_units_and_memory(synthetic):
 
 
 def test_the_floor_of_8_bit_products_goes_by_the_8_bit_peak(synthetic):
-    shape = {"shape": "s8[1024,1024]{1,0}"}
-    floor = costs.floor(launched(synthetic, fusion_1=shape), chip_by_name("v5e"))
+    chip = chip_by_name("v5e")
+    product = costs.floor(launched(synthetic, fusion_1={"product_dtype": "s8"}), chip)
+    assert product is not None
+    assert [peak.value for peak in product.peaks] == [393e12]
+    assert product.compute_ns == pytest.approx((1_000_001_024 + 1024) / 393e12 * 1e9)
+    mixed = {"fusion_1": {"product_dtype": "s8"}, "multiply_1": {"product_dtype": "f32", "flops": 10**9}}
+    both = costs.floor(launched(synthetic, **mixed), chip)
+    assert both is not None
+    assert both.compute_ns == pytest.approx(1_000_001_024 / 393e12 * 1e9 + 1e9 / 197e12 * 1e9)
+    # A mask of bytes beside a product is no 8-bit product.
+    mask = costs.floor(launched(synthetic, multiply_1={"shape": "u8[1024,1024]{1,0}"}), chip)
+    assert mask is not None
+    assert [peak.value for peak in mask.peaks] == [197e12]
+
+
+def test_the_floor_takes_the_costliest_branch_of_a_conditional(synthetic):
+    inside = {"fusion_1": {"branch": "conditional.1#0"}, "multiply_1": {"branch": "conditional.1#1"}}
+    floor = costs.floor(launched(synthetic, **inside), chip_by_name("v5e"))
     assert floor is not None
-    assert floor.peak is not None
-    assert floor.peak.value == 393e12
+    assert floor.memory_ns == pytest.approx(24 * (1 << 20) / 819e9 * 1e9)
+    assert floor.compute_ns == pytest.approx(1_000_001_024 / 197e12 * 1e9)
+
+
+def test_no_part_of_the_flops_is_claimed_where_none_are_known(synthetic):
+    unknown = {"flops": None}
+    reach = costs.coverage(launched(synthetic, fusion_1=unknown, multiply_1=unknown, custom_call_1=unknown))
+    assert (reach.flops_share, reach.without_flops) == (None, 3)
+    assert costs.coverage(launched(synthetic)).without_flops == 1
 
 
 def test_no_time_without_a_clock_or_cycles(synthetic):

@@ -49,6 +49,24 @@ def test_a_fusion_of_several_results_has_an_output_for_each(synthetic):
     ]
 
 
+def test_members_of_nested_fusions_stand_in_their_place(synthetic):
+    rows = synthetic.layer_rows()["instructions"]
+    stage = "after_codegen"
+    nested = [
+        synthetic.instruction_row(
+            stage, "f1", "fusion.7", "fusion", operands=["add.1"], called=["f2"], is_launch=False
+        ),
+        synthetic.instruction_row(stage, "f1", "subtract.1", "subtract", operands=["fusion.7"], is_launch=False),
+        synthetic.instruction_row(stage, "f2", "p", "parameter", parameter_number=0, is_launch=False),
+        synthetic.instruction_row(stage, "f2", "abs.1", "abs", operands=["p"], is_launch=False),
+        synthetic.instruction_row(stage, "f2", "negate.1", "negate", operands=["abs.1"], is_launch=False, is_root=True),
+    ]
+    found = inside(synthetic, [*rows, *nested])
+    assert found.frame is not None
+    assert list(found.frame["instruction"]) == ["dot.1", "add.1", "abs.1", "negate.1", "subtract.1"]
+    assert found.nodes["fusion.7"][1] == "member"
+
+
 def test_a_ring_of_bitcasts_ends(synthetic):
     rows = synthetic.layer_rows()["instructions"]
     for row in rows:

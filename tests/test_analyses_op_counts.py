@@ -105,3 +105,43 @@ def test_ops_without_metadata_have_no_source_and_no_scope(synthetic):
 )
 def test_a_scope_is_the_op_name_without_its_last_part(op_name, depth, scope):
     assert scope_of(op_name, depth) == scope
+
+
+def test_bare_primitives_and_arguments_have_no_scope(synthetic):
+    def named(rows):
+        return [{**row, "op_name": "x" if row["opcode"] == "parameter" else "mul"} for row in rows]
+
+    assert counts(layer(synthetic, instructions=named), "scope").index.isna().all()
+
+
+def called_twice(synthetic):
+    before = "before_optimizations"
+
+    def row(computation, instruction, opcode, op_name, **values):
+        return synthetic.instruction_row(before, computation, instruction, opcode, op_name=op_name, **values)
+
+    instructions = [
+        row("mlp", "dot.1", "dot", "up/dot_general", execution_count=2),
+        row("mlp", "call.3", "call", "act/jit(relu)", called=["relu"], execution_count=2),
+        row("relu", "multiply.1", "multiply", "mul", execution_count=2),
+        row("main", "call.1", "call", "jit(f)/block0/jit(mlp)", called=["mlp"]),
+        row("main", "call.2", "call", "jit(f)/block1/jit(mlp)", called=["mlp"]),
+        row("main", "add.1", "add", "jit(f)/block1/add"),
+    ]
+    callers = {"main": ("entry", None, 1), "relu": ("called", "call.3", 2), "mlp": ("called", "call.1", 2)}
+    computations = [
+        {"module": "jit_layer", "stage": before, "computation": name, "role": role, "caller": caller,
+         "execution_count": count}
+        for name, (role, caller, count) in callers.items()
+    ]  # fmt: skip
+    return synthetic.SyntheticTables({"instructions": instructions, "computations": computations})
+
+
+def test_scopes_in_called_functions_begin_at_the_entry_once_for_each_place_that_calls(synthetic):
+    table = counts(called_twice(synthetic), "scope", after="before_optimizations")
+    launches = table["launches_before"].to_dict()
+    for block in ("block0", "block1"):
+        assert launches[f"jit(f)/{block}/jit(mlp)/up"] == 1
+        assert launches[f"jit(f)/{block}/jit(mlp)/act/jit(relu)"] == 1
+    assert launches["jit(f)/block1"] == 1
+    assert table["launches_before"].sum() == 5

@@ -163,6 +163,25 @@ def test_top_cuts_and_zero_shows_all(run: Run) -> None:
     assert rows(0) > 10
 
 
+@pytest.mark.parametrize("view", ["summary", "ops", "fusions", "memory", "modules"])
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_data_formats_have_all_rows_unless_a_number_is_given(run: Run, view: str, form: str) -> None:
+    given, all_rows = (run("show", V5E, view, *words, "--format", form).stdout for words in ((), ("--top", 0)))
+    assert given == all_rows
+    assert len(run("show", V5E, view, "--top", 1, "--format", form).stdout) <= len(given)
+
+
+def test_csv_without_rows_has_its_header(run: Run) -> None:
+    assert run("show", V5E, "problems", "--format", "csv").stdout == "file,place,what,consequence\n"
+
+
+@pytest.mark.parametrize("columns", range(1, 8))
+@pytest.mark.parametrize("view", ["summary", "ops", "fusions", "memory", "modules", "problems"])
+def test_a_terminal_of_hardly_any_columns_gets_an_answer(run: Run, view: str, columns: int) -> None:
+    done = run("show", V5E, view, COLUMNS=str(columns))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_no_color_and_pipes_give_plain_text(run: Run) -> None:
     assert "\x1b" not in run("show", V5E, NO_COLOR="1").stdout
 

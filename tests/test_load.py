@@ -134,6 +134,37 @@ def test_a_bundle_opens_with_its_manifest(made_bundle: Path) -> None:
     assert tables.manifest == manifest()
 
 
+def test_a_program_whose_folder_is_missing_is_a_problem(made_bundle: Path) -> None:
+    shutil.rmtree(made_bundle / "programs" / "jit_model.cpu")
+    (problem,) = load(made_bundle)["problems"].query("file == 'programs/jit_model.cpu'").to_dict("records")
+    assert problem["what"] == "the folder is not there"
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.97])
+def test_a_cut_buffer_assignment_does_not_look_whole(tmp_path: Path, kept: float) -> None:
+    shutil.copytree(CPU, tmp_path / "dump")
+    whole = load(tmp_path / "dump")["modules"].iloc[0]
+    path = next((tmp_path / "dump").glob("*-buffer-assignment.txt"))
+    text = path.read_text().partition("Total bytes used:")[0]
+    path.write_text(text[: int(kept * len(text))])
+    cut = load(tmp_path / "dump")["modules"].iloc[0]
+    assert (whole["buffers_from"], cut["buffers_from"]) == ("compiler", "incomplete")
+
+
+def test_the_buffers_of_a_lone_text_are_our_model() -> None:
+    row = load(AFTER)["modules"].iloc[0]
+    assert (row["buffers_from"], row["live_ranges_from"]) == ("model", "model")
+
+
+def test_partitions_are_those_of_the_stage_that_states_most(tmp_path: Path) -> None:
+    shutil.copytree(CPU, tmp_path / "dump")
+    for path in (tmp_path / "dump").glob("*optimizations.txt"):
+        name, rest = path.read_text().split(",", 1)
+        count = 32 if "before" in path.name else 16
+        path.write_text(f"{name}, num_partitions={count},{rest}")
+    assert load(tmp_path / "dump")["modules"].iloc[0]["num_partitions"] == 32
+
+
 def test_compilations_list_programs_and_what_was_only_counted(made_bundle: Path) -> None:
     compilations = load(made_bundle)["compilations"]
     assert compilations["kind"].tolist() == ["program", "program", "eager"]
@@ -398,6 +429,12 @@ def test_a_directory_without_hlo_says_what_it_expected(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+def test_a_manifest_of_nothing_is_called_what_it_is(made_bundle: Path) -> None:
+    (made_bundle / "manifest.json").write_text("{}")
+    with pytest.raises(HlotraceError, match="JSON without a format_version"):
+        _ = load(made_bundle)["modules"]
+
+
 def test_a_manifest_that_is_no_json_is_one_line(made_bundle: Path) -> None:
     (made_bundle / "manifest.json").write_text("{")
     with pytest.raises(HlotraceError, match=r"manifest.json:1:2: expected JSON"):
@@ -551,6 +588,20 @@ def test_the_key_follows_names_sizes_and_times(tmp_path: Path) -> None:
     key = open_path(tmp_path).content_key()
     os.utime(tmp_path / "a.hlo", ns=(5, 5))
     assert open_path(tmp_path).content_key() != key
+
+
+def test_a_file_of_the_same_size_and_time_is_another(tmp_path: Path) -> None:
+    for name, text in (("a.hlo", "HloModule m"), ("b.hlo", "HloModule n")):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, ns=(5, 5))
+    key = open_path(tmp_path / "a.hlo").content_key()
+    (tmp_path / "b.hlo").rename(tmp_path / "a.hlo")
+    assert open_path(tmp_path / "a.hlo").content_key() != key
+
+
+def test_a_copied_bundle_has_the_key_of_the_first(made_bundle: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(made_bundle, tmp_path / "copied")
+    assert open_path(copied).content_key() == open_path(made_bundle).content_key()
 
 
 def test_no_cache_is_written_into_a_profiler_log_directory(tmp_path: Path) -> None:

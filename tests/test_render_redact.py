@@ -28,11 +28,35 @@ NOBODY: dict[str, list[str]] = {"users": [], "hosts": []}
         ("jit(step)/root/dot_general", "jit(step)/root/dot_general"),
         ("/rootfs/x is_root root", "/rootfs/x is_root root"),
         ("/opt/model/layer.py", "/opt/model/layer.py"),
+        ("/usr/lib/site-packages/django/users/models.py", "/usr/lib/site-packages/django/users/models.py"),
+        ("/data/weights/layer.py", "/data/weights/layer.py"),
     ],
 )
 def test_homes_and_the_names_in_them_are_left_out(text, shown):
     redactor = Redactor([text, "/home/planted/other.py"], **NOBODY)
     assert redactor(text) == shown
+
+
+@pytest.mark.parametrize(
+    "home",
+    [
+        *(
+            "/gpfs/home/planted",
+            "/users/planted",
+            "/nfs/users/planted",
+            "/mnt/nfs/home/planted",
+            "/lustre/users/planted",
+        ),
+        *("/workspace/home/planted", "/storage/home/x/0/planted", "/home/p/planted", "/u/planted", "/scratch/planted"),
+        *("/data/users/planted", "/export/home/planted", "/Users/Planted Person", r"C:\Users\Planted Person"),
+    ],
+)
+def test_homes_of_sites_of_every_kind_are_left_out(home):
+    mark = "\\" if "\\" in home else "/"
+    path = f"{home}{mark}model{mark}layer.py:12"
+    redactor = Redactor([path], **NOBODY)
+    assert redactor(path) == f"~{mark}model{mark}layer.py:12"
+    assert redactor("by planted, in jit(f)/users/x") == "by user, in jit(f)/users/x"
 
 
 def test_this_machine_and_this_user_are_unnamed(monkeypatch):

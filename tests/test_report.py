@@ -143,6 +143,23 @@ def test_a_report_on_several_modules_leaves_out_the_eager_ones(synthetic):
     assert alone.sections[0].title == "jit_layer (jit_layer.cpu) on cpu"
 
 
+def test_a_report_that_fails_leaves_the_old_one(synthetic, tmp_path, monkeypatch):
+    tables = synthetic.SyntheticTables(synthetic.layer_rows())
+    out = tmp_path / "report.md"
+    out.write_text("the old one")
+
+    def full(self, text, **_):
+        with self.open("w") as file:
+            file.write(text[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    with pytest.raises(HlotraceError, match="No space left"):
+        write_report(tables, out)
+    assert out.read_text() == "the old one"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
+
+
 def test_a_place_that_cannot_be_written_and_an_unknown_kind_are_one_line(synthetic, tmp_path):
     tables = synthetic.SyntheticTables(synthetic.layer_rows())
     with pytest.raises(HlotraceError, match=r"ends in \.html or \.htm or \.md"):

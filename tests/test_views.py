@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
 import hlotrace.load
+from hlotrace.bundle import Target
 from hlotrace.errors import HlotraceError
 from hlotrace.render import html, markdown, records, text
 from hlotrace.views.blocks import Block, Figures, Grid, Heading, Note, StackedArea
@@ -118,9 +120,106 @@ def test_eager_modules_fold_into_one_line_that_unfolds(synthetic):
     tables = tables_of(synthetic, "many_rows")
     folded = view_named("modules").build(tables)
     assert len(of_kind(folded, Grid)[0].frame) == 2
-    assert "7 small modules (eager primitives and helpers), 21 instructions in all." in texts(folded)
+    assert "7 small modules (such as eager primitives and helpers), 21 instructions in all." in texts(folded)
     assert "4 more compilations were counted and not kept: jit_convert." in texts(folded)
     assert len(of_kind(view_named("modules").build(tables, top=0), Grid)[0].frame) == 9
+
+
+def test_small_programs_of_the_users_own_are_not_called_eager_ones(synthetic):
+    rows = [{**row, "function": "f"} for row in synthetic.many_rows()["modules"]]
+    folded = texts(view_named("modules").build(synthetic.SyntheticTables({"modules": rows})))
+    assert "7 small modules, 21 instructions in all." in folded
+
+
+def test_the_list_of_modules_says_what_its_flops_leave_out(synthetic):
+    rows = [{**row, "launches_without_flops": 1} for row in synthetic.layer_rows()["modules"]]
+    drawn = texts(view_named("modules").build(synthetic.SyntheticTables({"modules": rows})))
+    assert "FLOPs are without 1 launch whose operations are not known." in drawn
+
+
+def test_a_program_of_which_nothing_was_read_does_not_fold(synthetic):
+    rows = [*synthetic.many_rows()["modules"], {"module": "jit_lost", "name": "jit_lost", "function": "f"}]
+    shown = of_kind(view_named("modules").build(synthetic.SyntheticTables({"modules": rows})), Grid)[0]
+    assert "jit_lost" in set(shown.frame["module"])
+
+
+def changed(synthetic, **values):
+    rows = synthetic.layer_rows()
+    return synthetic.SyntheticTables({**rows, "modules": [{**rows["modules"][0], **values}]})
+
+
+@pytest.mark.parametrize(
+    ("buffers", "ranges", "origins"),
+    [
+        ("compiler", "compiler", ("compiler", "compiler")),
+        ("compiler", "model", ("compiler", "predicted")),
+        ("incomplete", "compiler", ("predicted", "predicted")),
+        ("model", "model", ("predicted", "predicted")),
+    ],
+)
+@pytest.mark.parametrize("view", ["summary", "memory"])
+def test_memory_is_the_compilers_only_where_it_said_so(synthetic, view, buffers, ranges, origins):
+    blocks = view_named(view).build(changed(synthetic, buffers_from=buffers, live_ranges_from=ranges))
+    figures = {figure.label: figure for block in of_kind(blocks, Figures) for figure in block.items}
+    alive = next(figure for label, figure in figures.items() if "alive" in label)
+    assert (figures["HBM needed"].origin, alive.origin) == origins
+    assert ("incomplete" in figures["HBM needed"].detail) == (buffers == "incomplete")
+    sizes = [column for grid in of_kind(blocks, Grid) for column in grid.columns if column.label == "size"]
+    assert {column.origin for column in sizes} == {origins[0]}
+    assert {area.origin for area in of_kind(blocks, StackedArea)} <= {origins[1]}
+
+
+def test_temporaries_and_preallocated_blocks_are_one_role(synthetic):
+    rows = synthetic.layer_rows()
+    rows["buffers"] = [
+        {**row, "category": "preallocated"} if row["category"] == "temp" and number % 2 else row
+        for number, row in enumerate(rows["buffers"])
+    ]
+    blocks = view_named("memory").build(synthetic.SyntheticTables(rows))
+    roles = next(grid for grid in of_kind(blocks, Grid) if "role" in {column.name for column in grid.columns})
+    assert roles.frame["role"].is_unique
+    assert "preallocated" not in texts(blocks)
+
+
+def test_the_compilers_own_peak_stands_beside_ours(synthetic):
+    manifest = synthetic.manifest()
+    program = dataclasses.replace(manifest.programs[0], memory_analysis={"peak_memory_in_bytes": 3 << 30})
+    tables = tables_of(synthetic, "layer_rows", manifest=dataclasses.replace(manifest, programs=[program]))
+    assert "the compiler's peak  3.00 GiB" in texts(view_named("memory").build(tables))
+
+
+@pytest.mark.parametrize(
+    ("used", "words"), [(1, "on one of the 4 devices of v5e:2x2"), (2, "on 2 of the 4"), (4, None)]
+)
+def test_a_program_on_a_part_of_its_topology_says_so(synthetic, used, words):
+    manifest = synthetic.manifest(targets=[Target("v5e", "v5e:2x2", "tpu", "TPU v5 lite", 4)])
+    program = dataclasses.replace(manifest.programs[0], device_count=used)
+    tables = tables_of(synthetic, "layer_rows", manifest=dataclasses.replace(manifest, programs=[program]))
+    first = " ".join(texts(view_named("summary").build(tables)).splitlines()[:3])
+    assert (words in first) if words else ("of the 4 devices" not in first)
+
+
+def test_without_cycles_in_after_codegen_the_file_is_not_called_missing(synthetic):
+    rows = synthetic.layer_rows()
+    rows["instructions"] = [{**row, "estimated_cycles": None} for row in rows["instructions"]]
+    rows["modules"] = [{**rows["modules"][0], "estimated_cycles": None}]
+    drawn = texts(view_named("summary").build(synthetic.SyntheticTables(rows)))
+    assert "No time: the compiler gave no cycles for any launch (custom-call x1" in drawn
+    assert "not among the files" not in drawn
+
+
+def test_the_headline_of_ops_is_the_same_whatever_they_are_counted_by(synthetic):
+    tables = tables_of(synthetic, "layer_rows")
+    heads = [of_kind(view_named("ops").build(tables, by=by), Figures)[0] for by in ("category", "scope", "source")]
+    assert heads[0] == heads[1] == heads[2]
+    assert "of 9 instructions, 2 parameters inside" in heads[0].items[0].detail
+
+
+def test_launches_saved_stand_beside_the_launches_there_were_and_are(synthetic):
+    figures = of_kind(view_named("fusions").build(tables_of(synthetic, "layer_rows")), Figures)[0].items
+    launches, saved = figures[1:3]
+    assert (launches.label, launches.value, launches.detail) == ("launches", 3, "4 before optimisation")
+    assert saved.label == "launches saved, all trips"
 
 
 def test_a_cpu_module_says_that_there_are_no_cycles_instead_of_zeros(synthetic):
@@ -151,7 +250,7 @@ def test_every_number_has_an_origin_and_estimates_say_how_far_they_reach(synthet
     figures = {figure.label: figure for figure in of_kind(summary, Figures)[0].items}
     assert figures["estimated time of one run"].origin == "compiler"
     assert figures["estimated time of one run"].value == pytest.approx(1_500_000 / 1.5)
-    assert "67% of launches, 100% of FLOPs estimated" in figures["estimated time of one run"].detail
+    assert "67% of launches, 100% of known FLOPs estimated" in figures["estimated time of one run"].detail
     assert figures["roofline floor"].origin == "predicted"
     assert figures["roofline floor"].value == pytest.approx(36 * (1 << 20) / 819e9 * 1e9)
     assert figures["compile time"].origin == "measured"

@@ -62,7 +62,7 @@ window.hlotraceMemory = (function () {
         if (index < 0) return "";
         const all = data.rectangles;
         const parts = [`position ${data.x[index].toLocaleString("en-US")}`, data.names[index] || "no instruction", `${bytes(data.total[index])} alive`];
-        if (rectangle >= 0) parts.push(`${all.value[rectangle]}: ${all.size[rectangle]} ${all.category[rectangle]}, live ${all.first[rectangle]}–${all.last[rectangle]}`);
+        if (rectangle >= 0) parts.push(`${all.value[rectangle]}: ${all.size[rectangle]} ${all.role[rectangle]}, live ${all.first[rectangle]}–${all.last[rectangle]}`);
         return parts.join("  ·  ");
     }
 

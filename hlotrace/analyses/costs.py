@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlotrace import devices
-from hlotrace.units import is_missing
+from hlotrace.hlo.branches import costliest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
 
 NANOSECONDS = 1e9
+BASIS = "bf16"
+"""The element type whose peak every chip has: what f32 products and elementwise work are held against too."""
+
+BRANCH_WORDS = "the costliest branch of each conditional"
 
 COLUMNS = (
     "stage",
@@ -31,7 +35,9 @@ COLUMNS = (
     "source_file",
     "source_line",
     "flops",
+    "product_dtype",
     "execution_count",
+    "branch",
     "hbm_read_bytes",
     "hbm_write_bytes",
     "estimated_cycles",
@@ -81,14 +87,16 @@ def top_launches(launched: pd.DataFrame, by: Ranking | None = None) -> pd.DataFr
 class Coverage:
     """How many launches of one run have an estimate, and the opcodes of those that have none, most first.
 
-    `flops_share` and `bytes_share` are the parts of all FLOPs and HBM bytes that stand behind an estimate.
+    `flops_share` and `bytes_share` are the parts of all known FLOPs and HBM bytes that stand behind an estimate, None
+    where none are known; `without_flops` counts launches whose FLOPs are not.
     """
 
     estimated: int
     total: int
     without: tuple[tuple[str, int], ...]
-    flops_share: float
-    bytes_share: float
+    flops_share: float | None
+    bytes_share: float | None
+    without_flops: int
 
     @property
     def share(self) -> float:
@@ -108,12 +116,13 @@ def coverage(launched: pd.DataFrame) -> Coverage:
         tuple((str(opcode), int(n)) for opcode, n in missing.items()),
         _part(working["flops_total"], has),
         _part(working["hbm_bytes_total"], has),
+        int(count[working["flops"].isna()].sum()),
     )
 
 
-def _part(amounts: pd.Series, has: pd.Series) -> float:
+def _part(amounts: pd.Series, has: pd.Series) -> float | None:
     total = float(amounts.sum())
-    return float(amounts[has].sum()) / total if total else 1.0
+    return float(amounts[has].sum()) / total if total else None
 
 
 def chip_of(module: dict[str, Any]) -> Chip | None:
@@ -135,7 +144,7 @@ class Floor:
 
     compute_ns: float | None
     memory_ns: float | None
-    peak: Sourced | None
+    peaks: tuple[Sourced, ...]
     bandwidth: Sourced
 
     @property
@@ -152,26 +161,38 @@ class Floor:
 def floor(launched: pd.DataFrame, chip: Chip | None) -> Floor | None:
     """The roofline floor of the launches; None where the chip or both amounts are unknown.
 
-    FLOPs are held against the highest peak of the chip among the element types that stand in the program's
-    results, so the floor stays one when 8-bit products run faster than bf16 ones.
+    Each launch's FLOPs are held against the peak of what its products multiply, or of bf16 where that type has no
+    peak of its own. Of a conditional's branches the costliest counts.
     """
     if chip is None:
         return None
-    flops, moved = (launched[name].sum(min_count=1) for name in ("flops_total", "hbm_bytes_total"))
-    peak = _peak(chip, launched)
-    compute = _ns(flops, peak.value) if peak else None
-    memory = _ns(moved, chip.device_hbm_bandwidth.value)
+    peaks = _peaks(chip, launched)
+    compute = _of_one_run(launched, _compute_ns(launched, peaks)) if peaks else None
+    moved = _of_one_run(launched, launched["hbm_bytes_total"])
+    memory = None if moved is None else moved / chip.device_hbm_bandwidth.value * NANOSECONDS
     if compute is None and memory is None:
         return None
-    return Floor(compute, memory, peak, chip.device_hbm_bandwidth)
+    return Floor(compute, memory, tuple(dict.fromkeys(peaks.values())), chip.device_hbm_bandwidth)
 
 
-def _peak(chip: Chip, launched: pd.DataFrame) -> Sourced | None:
-    shapes = " ".join(launched["shape"].dropna().unique())
-    eight_bit = [name for name in ("s8", "u8", "f8", "s4", "u4") if name in shapes]
-    peaks = [peak for name in ("bf16", *eight_bit) if (peak := chip.peak_flops(name))]
-    return max(peaks, key=lambda peak: peak.value, default=None)
+def _peaks(chip: Chip, launched: pd.DataFrame) -> dict[str, Sourced]:
+    """By element type the peak that its products are held against; empty where the chip has none."""
+    with_flops = launched[launched["flops_total"].fillna(0) > 0]
+    types = with_flops["product_dtype"].dropna().unique().tolist() or [BASIS]
+    found = {name: chip.peak_flops(name) or chip.peak_flops(BASIS) for name in types}
+    return {name: peak for name, peak in found.items() if peak is not None}
 
 
-def _ns(amount: Any, rate: float) -> float | None:
-    return None if is_missing(amount) else float(amount) / rate * NANOSECONDS
+def _compute_ns(launched: pd.DataFrame, peaks: dict[str, Sourced]) -> pd.Series:
+    basis = peaks.get(BASIS) or min(peaks.values(), key=lambda peak: peak.value)
+    rates = launched["product_dtype"].map({name: peak.value for name, peak in peaks.items()}).astype("Float64")
+    return launched["flops_total"].astype("Float64") / rates.fillna(basis.value) * NANOSECONDS
+
+
+def _of_one_run(launched: pd.DataFrame, amounts: pd.Series) -> float | None:
+    """The sum of what is known, of a conditional's branches the costliest; None where nothing is."""
+    known = amounts.dropna()
+    if known.empty:
+        return None
+    by_branch = known.groupby(launched.loc[known.index, "branch"].fillna("").astype(str)).sum().astype("float64")
+    return float(costliest(zip(by_branch.index.tolist(), by_branch.tolist(), strict=True)))

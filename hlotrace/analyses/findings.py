@@ -111,10 +111,12 @@ def _unestimated(reach: Coverage) -> Iterator[Finding]:
         return
     opcodes = ", ".join(f"{opcode} x{count}" for opcode, count in reach.without[:3])
     missing = reach.total - reach.estimated
+    flops, moved = (0.0 if share is None else 1 - share for share in (reach.flops_share, reach.bytes_share))
+    part = "" if reach.bytes_share is None else f": {format_percent(moved)} of the HBM bytes"
     yield Finding(
         f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate and are not in the time "
-        f"({opcodes}): {format_percent(1 - reach.bytes_share)} of the HBM bytes.",
-        max(1 - reach.flops_share, 1 - reach.bytes_share),
+        f"({opcodes}){part}.",
+        max(flops, moved),
         "ops",
     )
 

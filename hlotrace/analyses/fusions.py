@@ -69,6 +69,7 @@ MEMBER_COLUMNS = (
     "memory_space",
     "memory_space_name",
     "operands",
+    "called",
     "parameter_number",
     "literal",
     "flops",
@@ -80,17 +81,18 @@ MEMBER_COLUMNS = (
 
 
 def members(instructions: pd.DataFrame, fusion: dict[str, Any], stage: str | None) -> Members:
-    """The inside of one fusion, in the order of the file.
+    """The inside of one fusion, in the order of the file; `frame` has all that `member_count` counts.
 
-    Scalar constants and inputs that no member reads are left out, and edges run through bitcasts, tuples and their
-    elements. Inputs carry the names of the fusion's operands.
+    A nested fusion is one node; in `frame` its members stand in its place. Scalar constants and inputs that no member
+    reads are no nodes, and edges run through bitcasts, tuples and their elements. Inputs carry the names of the
+    fusion's operands.
     """
     final = instructions[instructions["stage"] == stage]
     inside = final[final["computation"] == fusion["computation"]]
     caller = final[(final["instruction"] == fusion["fusion"]) & (final["computation"] == fusion["caller_computation"])]
     operands = _names(caller["operands"].iloc[0]) if len(caller) else []
     rows = {row["instruction"]: row for row in records(inside)}
-    result = Members(frame=inside[~inside["opcode"].isin(("parameter", "constant", *PLUMBING))])
+    result = Members(frame=_all_members(final, inside))
     for name, row in rows.items():
         if row["opcode"] == "parameter":
             number = row["parameter_number"]
@@ -100,6 +102,19 @@ def members(instructions: pd.DataFrame, fusion: dict[str, Any], stage: str | Non
             result.nodes[name] = (row, "member")
     _connect(result, rows)
     return result
+
+
+def _all_members(final: pd.DataFrame, inside: pd.DataFrame) -> pd.DataFrame:
+    """The rows that compute something, those of nested fusions in their place."""
+    import pandas as pd
+
+    pieces, start = [], 0
+    working = inside[~inside["opcode"].isin(("parameter", "constant", *PLUMBING))]
+    for place in (working["opcode"] == "fusion").to_numpy().nonzero()[0].tolist():
+        nested = working["called"].iloc[place]
+        pieces += [working.iloc[start:place], _all_members(final, final[final["computation"].isin(list(nested))])]
+        start = place + 1
+    return pd.concat([*pieces, working.iloc[start:]]) if pieces else working
 
 
 def without_passing(inside: Members) -> tuple[Members, int]:

@@ -78,5 +78,6 @@ def chosen_module(modules: pd.DataFrame, wanted: str | None = None) -> dict[str,
 
 
 def is_small(module: dict[str, Any]) -> bool:
-    """Whether it is as small as an eager primitive or a helper of a library, and no compile that failed."""
-    return module["error"] is None and (module["instruction_count"] or 0) <= SMALL_MODULE
+    """Whether it is as small as an eager primitive or a helper of a library; what failed or is missing is not."""
+    count = module["instruction_count"]
+    return module["error"] is None and count is not None and count <= SMALL_MODULE

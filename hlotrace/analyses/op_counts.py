@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlotrace.analyses.call_sites import at_call_sites
 from hlotrace.analyses.costs import with_totals
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ BEFORE = "before_optimizations"
 COLUMNS = (
     "stage",
     "computation",
+    "instruction",
+    "called",
     "opcode",
     "category",
     "is_launch",
@@ -42,7 +45,8 @@ def op_counts(
         instructions, computations: of one module, all stages.
         after: the final stage.
         by: one of GROUPINGS.
-        depth: how many levels of a scope make a group; 0 takes all.
+        depth: how many levels of a scope make a group; 0 takes all. By scope a function that several places call
+            counts in each of them.
 
     Returns:
         Columns: the grouping's name; `before`, `after`, `after_fused` (of these inside fusions); `launches_before`,
@@ -52,6 +56,8 @@ def op_counts(
     import pandas as pd
 
     counted = _counted(instructions, computations)
+    if by == "scope":
+        counted = _with_whole_names(counted, instructions, computations)
     counted = counted.assign(group=group_keys(counted, by, depth).fillna(""))
     groups = pd.Index(counted["group"].drop_duplicates(), name=by)
     stages = {"before": BEFORE, "after": after if after != BEFORE else None}
@@ -68,10 +74,37 @@ def op_counts(
 
 
 def _counted(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.DataFrame:
+    rows = instructions.assign(role=_roles(instructions, computations))
+    return rows[~_binds(rows)]
+
+
+def bindings(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.Series:
+    """Which instructions no count has: parameters other than the entry's, the bodies of reducers and comparators."""
+    return _binds(instructions.assign(role=_roles(instructions, computations)))
+
+
+def _roles(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.Series:
     roles = computations[["stage", "computation", "role"]].drop_duplicates(["stage", "computation"])
-    rows = instructions.merge(roles, on=["stage", "computation"], how="left")
-    binding = (rows["opcode"] == "parameter") & (rows["role"] != "entry")
-    return rows[~(binding | (rows["role"] == "reducer")).fillna(False)]
+    found = instructions[["stage", "computation"]].merge(roles, on=["stage", "computation"], how="left")
+    return found["role"].set_axis(instructions.index)
+
+
+def _binds(rows: pd.DataFrame) -> pd.Series:
+    inner = (rows["opcode"] == "parameter") & (rows["role"] != "entry")
+    return (inner | (rows["role"] == "reducer")).fillna(False).astype(bool)
+
+
+def _with_whole_names(counted: pd.DataFrame, instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.DataFrame:
+    """With op_names from the entry on; only those before optimisation are relative to calls."""
+    import pandas as pd
+
+    def of_stage(frame: pd.DataFrame) -> pd.Series:
+        return (frame["stage"] == BEFORE).fillna(False)
+
+    before = at_call_sites(
+        counted[of_stage(counted)], instructions[of_stage(instructions)], computations[of_stage(computations)]
+    )
+    return pd.concat([before, counted[~of_stage(counted)]])
 
 
 def group_keys(instructions: pd.DataFrame, by: str, depth: int = 0) -> pd.Series:
@@ -80,16 +113,24 @@ def group_keys(instructions: pd.DataFrame, by: str, depth: int = 0) -> pd.Series
         return instructions["source_file"] + ":" + instructions["source_line"].astype("string")
     if by == "scope":
         names = instructions["op_name"]
-        scopes = {name: scope_of(name, depth) for name in names.dropna().unique()}
+        scopes = {name: scope_of(name, depth) if is_scoped(name) else None for name in names.dropna().unique()}
         return names.map(scopes, na_action="ignore").astype(names.dtype)
     return instructions[by]
 
 
 def scope_of(op_name: str, depth: int = 0) -> str:
-    """The named scope of an op: its op_name without the last part, at most `depth` levels.
+    """The named scope of an op: its op_name without the last part, at most `depth` levels."""
+    scope = _parts(op_name)[:-1] or [op_name]
+    return "/".join(scope[:depth] if depth else scope)
 
-    Slashes inside parentheses, as in `jvp(a/b)`, do not separate.
-    """
+
+def is_scoped(op_name: str) -> bool:
+    """Whether an op_name has a scope; the bare names of primitives and arguments have none."""
+    return len(_parts(op_name)) > 1
+
+
+def _parts(op_name: str) -> list[str]:
+    """A name at its slashes; those inside parentheses, as in `jvp(a/b)`, do not separate."""
     parts, level, start = [], 0, 0
     for position, character in enumerate(op_name):
         if character in "([{":
@@ -99,8 +140,7 @@ def scope_of(op_name: str, depth: int = 0) -> str:
         elif character == "/" and level == 0:
             parts.append(op_name[start:position])
             start = position + 1
-    scope = parts or [op_name]
-    return "/".join(scope[:depth] if depth else scope)
+    return [*parts, op_name[start:]]
 
 
 def _stage_columns(name: str, rows: pd.DataFrame, groups: pd.Index) -> dict[str, pd.Series]:

@@ -13,13 +13,17 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from hlotrace.hlo import _value_kernels
+from hlotrace.hlo import _graph_kernels, _value_kernels
 from hlotrace.hlo.attributes import WindowDimension, dimension_labels, number, numbers, window
+from hlotrace.hlo.call_graph import ASYNC, FUSION
+from hlotrace.hlo.tiling import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.module import HloModule
     from hlotrace.hlo.shape_columns import ShapeColumns
 
@@ -102,3 +106,38 @@ def valid_positions(dimension: WindowDimension, lhs_size: int, output_size: int)
         lhs_size,
         output_size,
     )
+
+
+def product_dtypes(
+    hlo: HloModule,
+    shapes: ShapeColumns,
+    operand_shape: NDArray[np.int32],
+    products: Contractions,
+    graph: CallGraph,
+) -> pa.StringArray:
+    """For each instruction the narrowest type that the products in it multiply, null for none.
+
+    A product multiplies in the wider of its operands' types.
+    """
+    dtypes = sorted(
+        {shape.dtype for shape in shapes.shapes if ELEMENT_BITS.get(shape.dtype)}, key=ELEMENT_BITS.__getitem__
+    )
+    code = np.array([dtypes.index(s.dtype) if s.dtype in dtypes else -1 for s in shapes.shapes] + [-1], np.int64)
+    bits = np.zeros(hlo.instruction_count, np.int64)
+    rows = products.rows[np.diff(hlo.operand_start)[products.rows] > 1]
+    first = hlo.operand_start[rows]
+    wider = np.maximum(code[operand_shape[first]], code[operand_shape[first + 1]])
+    bits[rows[wider >= 0]] = 1 << wider[wider >= 0]
+    inside = bits.copy()
+    whole = (graph.role == FUSION) | (graph.role == ASYNC)
+    _graph_kernels.contents(
+        graph.order,
+        hlo.computation_start,
+        hlo.called_start,
+        np.where(whole, hlo.called, np.int32(-1)),
+        bits,
+        np.zeros(hlo.computation_count, np.int64),
+        inside,
+    )
+    narrowest = np.log2(np.maximum(inside & -inside, 1)).astype(np.int64)
+    return pa.array(dtypes, pa.string()).take(pa.array(narrowest, mask=inside == 0))

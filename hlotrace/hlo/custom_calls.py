@@ -1,4 +1,4 @@
-"""The targets of custom calls."""
+"""The targets of custom calls, and what is known of the operations behind them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from hlotrace.hlo.module import HloModule
+
+_NO_ARITHMETIC = (
+    *("AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollective", "ConcatBitcast", "CreateBuffer"),
+    *("LayoutConstraint", "MoveTo", "Noop", "PadToStatic", "Pin", "PrepareAsyncCall", "SPMD", "SetBound", "Sharding"),
+    *("SliceToDynamic", "Unpin", "X64Combine", "X64Split", "ZeroCrop", "annotate_device_placement", "xla.sdy."),
+)
+"""How targets begin that mark or move values and compute none."""
+_ESTIMATE = r'"cost_estimate":\s*\{[^{}]*"flops":\s*"?(?P<flops>\d{1,18})'
+UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -34,3 +46,11 @@ def targets_of(column: pa.StringArray) -> Targets:
         return Targets((), np.full(len(column), -1, np.int32))
     encoded = column.dictionary_encode()
     return Targets(encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def stated_flops(hlo: HloModule, targets: Targets, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of these custom calls the operations in its cost estimate, 0 for what computes nothing; else -1."""
+    found = pc.struct_field(pc.extract_regex(hlo.backend_config.take(rows), _ESTIMATE), "flops")
+    stated: NDArray[np.int64] = found.cast("int64").fill_null(UNKNOWN).to_numpy(zero_copy_only=False).copy()
+    stated[(stated == UNKNOWN) & targets.calls(*_NO_ARITHMETIC)[rows]] = 0
+    return stated

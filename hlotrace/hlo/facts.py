@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hlotrace.hlo.branches import branches
 from hlotrace.hlo.call_graph import CallGraph, call_graph
 from hlotrace.hlo.category import categories
-from hlotrace.hlo.contractions import Contractions, contractions
+from hlotrace.hlo.contractions import Contractions, contractions, product_dtypes
 from hlotrace.hlo.custom_calls import Targets, targets_of
 from hlotrace.hlo.estimates import estimated_cycles
 from hlotrace.hlo.execution import Execution, execution
@@ -81,9 +82,19 @@ class Facts:
         return contractions(self.hlo, self.shapes, self.operand_shape)
 
     @cached_property
+    def branch(self) -> pa.StringArray:
+        """The branches of conditionals that an instruction stands in; null for none."""
+        return branches(self.hlo, self.graph, self.execution).take(pa.array(self.graph.computation))
+
+    @cached_property
+    def product_dtype(self) -> pa.StringArray:
+        """What the products in an instruction multiply; null where it has none."""
+        return product_dtypes(self.hlo, self.shapes, self.operand_shape, self.products, self.graph)
+
+    @cached_property
     def flops(self) -> NDArray[np.int64]:
         """Floating-point operations of one execution; -1 where not known."""
-        return flops(self.hlo, self.shapes, self.operand_shape, self.products, self.graph)
+        return flops(self.hlo, self.shapes, self.operand_shape, self.products, self.targets, self.graph)
 
     @cached_property
     def is_launch(self) -> NDArray[np.bool_]:

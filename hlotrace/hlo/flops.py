@@ -2,9 +2,10 @@
 
 An elementwise operation takes one a result element, whatever its type; transcendental functions are counted apart by
 XLA and take none here. A reduction applies its reducer once for each element that disappears. A fusion takes what its
-members take, an async start what it starts. Loops, conditionals and calls take none themselves: the instructions of
-the computations that they enter stand for them. So a module's total is the sum over its launches (`is_launch`) of
-`flops` times `execution_count`.
+members take, an async start what it starts. A custom call takes what its cost estimate states; without one it is not
+known, as are fusions around it. Loops, conditionals and calls take none themselves: the instructions of the
+computations that they enter stand for them. So a module's total is the sum over its launches (`is_launch`) of `flops`
+times `execution_count`, of a conditional's branches the one that takes most.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from hlotrace.hlo import _graph_kernels
 from hlotrace.hlo.attributes import WindowDimension, numbers, window, window_elements
 from hlotrace.hlo.call_graph import ASYNC, FUSION, REDUCER
+from hlotrace.hlo.custom_calls import stated_flops
 from hlotrace.hlo.module import CALL_ROLES
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from hlotrace.hlo.call_graph import CallGraph
     from hlotrace.hlo.contractions import Contractions
+    from hlotrace.hlo.custom_calls import Targets
     from hlotrace.hlo.module import HloModule
     from hlotrace.hlo.shape import Shape
     from hlotrace.hlo.shape_columns import ShapeColumns
@@ -59,6 +62,7 @@ def flops(
     shapes: ShapeColumns,
     operand_shape: NDArray[np.int32],
     products: Contractions,
+    targets: Targets,
     graph: CallGraph,
 ) -> NDArray[np.int64]:
     """Operations of one execution of each instruction, `products` being its dots; -1 where they cannot be told."""
@@ -68,8 +72,10 @@ def flops(
     own[graph.caller[graph.role == ASYNC]] = 0
     whole = (graph.role == FUSION) | (graph.role == ASYNC)
     applications = whole.astype(np.int64)
-    _measure_special(_Module(hlo, shapes, operand_shape), own, applications)
-    # XLA counts nothing for a custom call, whatever it calls.
+    module = _Module(hlo, shapes, operand_shape)
+    _measure_special(module, own, applications)
+    _measure_custom_calls(module, targets, own)
+    # What a custom call calls (a comparator) is no work beside its own.
     custom = hlo.has_opcode("custom-call")[graph.caller]
     entered = ~whole & ~custom & (graph.role != REDUCER)
     _graph_kernels.sum_up(
@@ -121,6 +127,23 @@ def _measure_special(module: _Module, own: NDArray[np.int64], applications: NDAr
             applications[edge] = count
             if CALL_ROLES[hlo.called_role[edge]] == "select":
                 applications[edge] = count * (window_elements(module.attributes(row)) - 1)
+
+
+def _measure_custom_calls(module: _Module, targets: Targets, own: NDArray[np.int64]) -> None:
+    hlo = module.hlo
+    rows = np.flatnonzero(hlo.has_opcode("custom-call"))
+    if not len(rows):
+        return
+    own[rows] = stated_flops(hlo, targets, rows)
+    for row in np.flatnonzero(targets.calls("TopK") & (own < 0)).tolist():
+        own[row] = _selected(module, row)
+
+
+def _selected(module: _Module, row: int) -> int:
+    """Each element is held against each of the k that are kept."""
+    kept = module.result(row).dims
+    elements = _size(module.operand(row, 0))
+    return elements * kept[-1] if kept and elements >= 0 and kept[-1] >= 0 else -1
 
 
 def _size(shape: Shape | None) -> int:

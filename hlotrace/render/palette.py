@@ -4,14 +4,13 @@ from __future__ import annotations
 
 BUFFER_COLOURS: dict[str, str] = {
     "argument": "#0072B2",
-    "alias": "#56B4E9",
+    "donated argument": "#56B4E9",
     "output": "#D55E00",
-    "temp": "#F0E442",
+    "temporary": "#E69F00",
     "constant": "#8C8C8C",
-    "preallocated": "#E69F00",
-    "thread_local": "#CC79A7",
+    "other": "#CC79A7",
 }
-"""By the category of a buffer, in the order they stack: what stays for the whole program lies at the bottom."""
+"""By the role of a buffer, in the order they stack: what stays for the whole program lies at the bottom."""
 
 CATEGORY_COLOURS: dict[str, str] = {
     "matmul": "#0072B2",
@@ -38,7 +37,7 @@ UNKNOWN = "#B8B8B8"
 
 
 def colour(name: str) -> str:
-    """The colour of a buffer's or an instruction's category, or of a stage; grey for a name that has none."""
+    """The colour of a buffer's role or an instruction's category, or of a stage; grey for a name that has none."""
     return BUFFER_COLOURS.get(name) or CATEGORY_COLOURS.get(name) or STAGE_COLOURS.get(name) or UNKNOWN
 
 

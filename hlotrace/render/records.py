@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.units import is_missing
@@ -58,10 +58,14 @@ def to_json(blocks: Iterable[Block]) -> str:
     return f"[{text}]\n"
 
 
-def to_csv(blocks: Iterable[Block]) -> str:
-    """The records as CSV with a header; lists are written as JSON, what is not known is empty."""
+def to_csv(blocks: Iterable[Block], names_of_none: Sequence[str] = ()) -> str:
+    """The records as CSV with a header; lists are written as JSON, what is not known is empty.
+
+    Args:
+        names_of_none: the header where there is no grid to take one from.
+    """
     rows = records(blocks)
-    names = list(rows[0]) if rows else _column_names(blocks)
+    names = list(rows[0]) if rows else _column_names(blocks) or names_of_none
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)

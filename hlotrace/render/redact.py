@@ -27,7 +27,21 @@ SHORTEST_NAME = 3
 NOT_TELLING = frozenset(
     (
         *("root", "user", "users", "admin", "ubuntu", "debian", "runner", "nobody", "daemon", "jovyan", "vscode"),
-        *("shared", "public", "default", "localhost", "localdomain", "host", "main"),
+        *(
+            "shared",
+            "public",
+            "data",
+            "models",
+            "project",
+            "projects",
+            "tmp",
+            "work",
+            "default",
+            "localhost",
+            "localdomain",
+            "host",
+            "main",
+        ),
         *("tpu", "cpu", "gpu", "xla", "hlo", "jax", "jit"),
     )
 )
@@ -35,12 +49,24 @@ NOT_TELLING = frozenset(
 
 # A slash before `home` belongs to a path from the root, not to a scope such as `jit(f)/home/x` or to `src/home`.
 _PATHS_START = r"(?<![\w.)\]}~-])"
-_NAME = r"(?P<name>[^/\\\s:;,\"'<>|()\[\]{}]+)"
+_WORD = r"[^/\\\s:;,\"'<>|()\[\]{}]+"
+# A name of several words ends at a slash: without one, the words after a path are a sentence.
+_NAMES = rf"(?:{_WORD}(?: {_WORD}){{1,2}}(?=[\\/])|{_WORD})"
+_MOUNTS = (
+    r"(?:/(?:usr/local/google|afs|beegfs|ceph|cluster|data\d*|export|fs\d*|fsx|gpfs|lustre|mnt|net|nfs\d*|projects?|shared"
+    r"|storage|var|vol\d*|work|workspace|[a-z]))"
+)
+# Large sites spread homes over folders of one letter or digit: /home/a/alice, /home/x/0/alice.
+_SPREAD = r"(?:(?P<letter>\w)/(?=(?P=letter))|\w/\w/)?"
 _HOMES = re.compile(
-    rf"{_PATHS_START}(?:/usr/local/google|/var|/export|/mnt(?:/[a-z])?|/data)?/(?:home|Users)/{_NAME}"
-    rf"|(?<![\w])[A-Za-z]:[\\/]+(?:Users|Documents and Settings)[\\/]+(?P<windows>[^/\\\s:;,\"'<>|]+)"
+    rf"{_PATHS_START}(?:{_MOUNTS}{{0,3}}/(?:home|users)/{_SPREAD}|/(?:u|scratch)/)(?P<name>{_WORD})"
+    rf"|{_PATHS_START}{_MOUNTS}{{0,3}}/Users/(?P<mac>{_NAMES})"
+    rf"|(?<![\w])[A-Za-z]:[\\/]+(?:Users|Documents and Settings)[\\/]+(?P<windows>{_NAMES})"
     rf"|{_PATHS_START}/root(?![\w.-])"
 )
+
+
+_NAMED = ("name", "mac", "windows")
 
 
 class Redactor:
@@ -55,8 +81,10 @@ class Redactor:
     def __init__(
         self, texts: Iterable[str] = (), users: Iterable[str] | None = None, hosts: Iterable[str] | None = None
     ) -> None:
-        found = {match["name"] or match["windows"] for text in texts for match in _HOMES.finditer(text)}
-        names = {name for name in found if name} | set(_this_user() if users is None else users)
+        found = {match[group] for text in texts for match in _HOMES.finditer(text) for group in _NAMED}
+        names = {part for name in found if name for part in (name, *name.split())} | set(
+            _this_user() if users is None else users
+        )
         self._words = _words(names, USER) | _words(_this_machine() if hosts is None else hosts, HOST)
         self._pattern = _any_of(self._words)
         self._own_home = _own_home()

@@ -5,6 +5,7 @@ write_report(hlotrace.load("bundle"), Path("report.html"))
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,9 +79,25 @@ def write_report(tables: Tables, path: Path, *, module: str | None = None, redac
         from hlotrace.render.html import render_report
     text = render_report(report)
     try:
-        path.write_text(text, encoding="utf-8")
+        _replace(path, text)
     except OSError as error:
         raise HlotraceError(f"cannot write the report: {error.strerror}", place=str(path)) from None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside a file and rename: a report that was there stays until the new one is whole."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")  # such as /dev/stdout, which nothing may replace
+        return
+    target = path.resolve()  # a link stays one
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        if target.exists():
+            aside.chmod(target.stat().st_mode & 0o777)
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _chosen(tables: Tables, module: str | None) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ from hlotrace.views.blocks import (
     Treemap,
 )
 
+NARROWEST = 20
+"""Columns that are always taken: a narrower terminal breaks the lines itself."""
 MARKS = {"measured": "●", "compiler": "◐", "predicted": "○"}
 ORIGINS = {"measured": "measured", "compiler": "the compiler's figure", "predicted": "our model"}
 _NOTE_SIGNS = {"info": "", "finding": "▸ ", "warning": "! ", "missing": "– "}
@@ -43,9 +45,10 @@ def draw(blocks: Iterable[Block], *, width: int = 100, color: bool = False) -> s
         width: columns of the terminal.
         color: whether to use ANSI styles; without it the text is plain.
     """
+    width = max(width, NARROWEST)
     console = Console(
         file=io.StringIO(),
-        width=max(width, 20),
+        width=width,
         force_terminal=color,
         color_system="standard" if color else None,
         no_color=not color,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hlotrace.tables import Unit
 
 QUESTION = "What was fused, what does each fusion save, and where does it come from?"
+HAD_EACH = "had every member been a kernel"
+COPIES = "copies that XLA made of a member count each time, so it can exceed the launches before"
 MOST_TILES = 300
 MOST_NODES = 120
 
@@ -38,7 +40,7 @@ def build(tables: Tables, *, module: str | None, fusion: str | None, top: int) -
         return [*blocks, *_one(tables, row, groups, fusion), *problems_tail(tables)]
     if groups.empty:
         return [*blocks, Note("Nothing is fused in this module.", "missing"), *problems_tail(tables)]
-    blocks += [figures_of(groups), fusions_grid(groups, top), treemap(groups)]
+    blocks += [figures_of(groups, row), fusions_grid(groups, top), treemap(groups)]
     first = str(groups["fusion"].iloc[0])
     next_command = command(tables, "fusions", module_option(tables, row), fusion=first)
     blocks.append(Note("One fusion with its members:", command=next_command))
@@ -49,21 +51,17 @@ def _joined(texts: object) -> str:
     return ", ".join(str(text) for text in texts) if texts is not None else ""  # type: ignore[attr-defined]
 
 
-def figures_of(groups: pd.DataFrame) -> Figures:
-    """How many fusions there are, and what they save in one run."""
+def figures_of(groups: pd.DataFrame, row: dict[str, Any]) -> Figures:
+    """How many fusions there are, what they save in one run, and the launches that there were and are."""
+    before = row["launches_before"]
+    words = "" if before is None else f"{before:,} before optimisation"
+    saved, kept = (_total(groups[f"{name}_total"]) for name in ("launches_saved", "internal_bytes"))
     return Figures(
         (
             Figure("fusions", len(groups), "count"),
-            Figure(
-                "launches saved", _total(groups["launches_saved_total"]), "count", "predicted", "less than one a member"
-            ),
-            Figure(
-                "bytes kept out of memory",
-                _total(groups["internal_bytes_total"]),
-                "bytes",
-                "predicted",
-                "had every member been a kernel",
-            ),
+            Figure("launches", row["launches"], "count", detail=words),
+            Figure("launches saved, all trips", saved, "count", "predicted", f"{HAD_EACH}; {COPIES}"),
+            Figure("bytes kept out of memory, all trips", kept, "bytes", "predicted", HAD_EACH),
         )
     )
 
@@ -80,8 +78,8 @@ def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
     figures = (
         ShownColumn("operand_bytes", "bytes in", "bytes"),
         ShownColumn("output_bytes", "bytes out", "bytes"),
-        ShownColumn("internal_bytes", "kept out", "bytes", "predicted"),
-        ShownColumn("launches_saved", "saved", "count", "predicted"),
+        ShownColumn("internal_bytes", "kept out a trip", "bytes", "predicted"),
+        ShownColumn("launches_saved", "saved a trip", "count", "predicted"),
         ShownColumn("execution_count", "runs", "count", "predicted"),
         ShownColumn("cycles_total", "cycles", "cycles", emphasis="bar"),
     )
@@ -157,6 +155,8 @@ def _one(tables: Tables, row: dict[str, Any], groups: pd.DataFrame, name: str) -
         blocks.append(Note(f"{len(inside.nodes)} members are too many for a graph; the table has them all."))
     if passed:
         blocks.append(Note(passed_words(passed)))
+    if nested := nested_words(inside):
+        blocks.append(Note(nested))
     if inside.frame is not None:
         blocks.append(members_grid(with_source(inside.frame)))
     return blocks
@@ -167,6 +167,19 @@ def passed_words(count: int) -> str:
     return f"{count:,} {'input goes to an output' if count == 1 else 'inputs go to outputs'} untouched, not drawn."
 
 
+def nested_words(inside: analysis.Members) -> str:
+    """What a fusion's graph draws as one; empty where it draws each member."""
+    count = sum(row["opcode"] == "fusion" for row, kind in inside.nodes.values() if kind == "member")
+    if not count:
+        return ""
+    which = (
+        "1 nested fusion is drawn as one node, its members are"
+        if count == 1
+        else f"{count} nested fusions are drawn as one node each, their members are"
+    )
+    return f"{which} in the table."
+
+
 def fusion_figures(fusion: dict[str, Any]) -> Figures:
     """What is known of one fusion."""
     return Figures(
@@ -175,8 +188,8 @@ def fusion_figures(fusion: dict[str, Any]) -> Figures:
             Figure("members", fusion["member_count"], "count", detail=_joined(fusion["member_opcodes"])),
             Figure("bytes in", fusion["operand_bytes"], "bytes"),
             Figure("bytes out", fusion["output_bytes"], "bytes"),
-            Figure("kept out of memory", fusion["internal_bytes"], "bytes", "predicted"),
-            Figure("launches saved", fusion["launches_saved"], "count", "predicted"),
+            Figure("kept out of memory a trip", fusion["internal_bytes"], "bytes", "predicted"),
+            Figure("launches saved a trip", fusion["launches_saved"], "count", "predicted"),
             Figure("cycles a run", fusion["estimated_cycles"], "cycles"),
             Figure("executions", fusion["execution_count"], "count", "predicted"),
         )

@@ -2,12 +2,12 @@
 
 jit_layer on v5e:2x2
 HBM needed 308.12 MiB of 15.75 GiB   alive at the peak 289.40 MiB, at fusion.31 (position 44 of 97)
-At the peak, by category
-category  alive (MiB)  share
-temp           240.10  83.0%
+By role at the peak
+role       alive (MiB)  share
+temporary       240.10  83.0%
 Alive at the peak
-value       category  size (MiB)  padding  shape                       live    source
-fusion.9    temp          128.00      0.0  f32[4,16,1024,1024]{…}     31–47   …/layer.py:18
+value       role       size (MiB)  padding  shape                       live    source
+fusion.9    temporary      128.00      0.0  f32[4,16,1024,1024]{…}     31–47   …/layer.py:18
 """
 
 from __future__ import annotations
@@ -17,14 +17,28 @@ from typing import TYPE_CHECKING, Any
 from hlotrace.analyses import alive as analysis
 from hlotrace.errors import HlotraceError, unknown_name
 from hlotrace.units import format_bytes
-from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, ShownColumn, StackedArea
+from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, Origin, ShownColumn, StackedArea
 from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hlotrace.bundle import Manifest
+
 QUESTION = "How much memory does it need, when is the peak, and what is alive then?"
+
+ROLES = {
+    "argument": "argument",
+    "alias": "donated argument",
+    "output": "output",
+    "temp": "temporary",
+    "preallocated": "temporary",
+    "constant": "constant",
+}
+"""What XLA's categories of allocations hold. A TPU's compiler puts its temporaries into one preallocated block."""
+OTHER_ROLE = "other"
+INCOMPLETE = "at least: the buffer assignment is incomplete"
 
 AT = Parameter("at", "int", "a schedule position; the peak when not given")
 SPACE = Parameter(
@@ -38,24 +52,48 @@ def build(tables: Tables, *, module: str | None, memory_space: str | None, at: i
     name = str(row["module"])
     buffers, timeline = rows_of(tables, "buffers", name), rows_of(tables, "memory_timeline", name)
     names = space_names(buffers, timeline)
+    peak = compiler_peak(tables.manifest, row)
     if not names:
-        return [*blocks, totals(row, None, "memory"), missing(row), *problems_tail(tables)]
+        return [*blocks, totals(row, None, main_name(row), peak=peak), missing(row), *problems_tail(tables)]
     space = chosen_space(names, memory_space)
     where = analysis.position(timeline, space, at)
     if where is None and at is not None:
         raise _outside(timeline, space, at)
-    blocks.append(totals(row, where, names[space], space, buffers))
+    blocks.append(totals(row, where, names[space], space, buffers, peak))
+    origin = buffers_origin(row)
     if where is None:
-        blocks += [missing(row), allocations_grid(buffers, space, top)]
+        blocks += [missing(row), allocations_grid(buffers, space, top, origin)]
         return [*blocks, *problems_tail(tables)]
     capacity = row["hbm_capacity_bytes"] if space == 0 else None
-    blocks.append(timeline_area(timeline, space, names[space], where.index, capacity))
+    blocks.append(timeline_area(timeline, space, names[space], where.index, capacity, alive_origin(row)))
     blocks += [
-        categories_grid(where, _moment(at)),
-        alive_grid(analysis.alive(buffers, space, where.index), _moment(at), top),
+        roles_grid(where, _moment(at), alive_origin(row)),
+        alive_grid(analysis.alive(buffers, space, where.index), _moment(at), top, origin),
     ]
     blocks += _other_spaces(tables, row, names, space)
     return [*blocks, *problems_tail(tables)]
+
+
+def buffers_origin(row: dict[str, Any]) -> Origin:
+    """Where figures of a module's buffers are from; those of half a file are no more certain than a model's."""
+    return "compiler" if row["buffers_from"] == "compiler" else "predicted"
+
+
+def alive_origin(row: dict[str, Any]) -> Origin:
+    """Where figures of what lives when are from: the compiler's only if both buffers and live ranges are."""
+    return buffers_origin(row) if row["live_ranges_from"] == "compiler" else "predicted"
+
+
+def main_name(row: dict[str, Any]) -> str:
+    """What the main memory is called on a module's platform."""
+    return "HBM" if row["platform"] == "tpu" else "memory"
+
+
+def compiler_peak(manifest: Manifest | None, row: dict[str, Any]) -> int | None:
+    """`peak_memory_in_bytes` as `memory_analysis()` gave it; None where no capture kept it."""
+    programs = manifest.programs if manifest else []
+    program = next((program for program in programs if program.module == row["module"]), None)
+    return (program.memory_analysis or {}).get("peak_memory_in_bytes") if program else None
 
 
 def _moment(at: int | None) -> str:
@@ -105,14 +143,23 @@ def totals(
     name: str,
     space: int = 0,
     buffers: pd.DataFrame | None = None,
+    peak: int | None = None,
 ) -> Figures:
-    """What is needed in all (for the main memory), allocated in a space, and alive at a position."""
+    """What is needed in all (for the main memory), allocated in a space, and alive at a position.
+
+    Args:
+        peak: the compiler's own figure (`compiler_peak`).
+    """
     items = list(main_figures(row)) if space == 0 else []
     if buffers is not None and (space != 0 or row["hbm_needed_bytes"] is not None):
-        items.append(Figure(f"allocated in {name}", _allocated(row, space, buffers), "bytes"))
+        allocated = _allocated(row, space, buffers)
+        items.append(Figure(f"allocated in {name}", allocated, "bytes", buffers_origin(row)))
     if where is not None:
         at = f"at {where.instruction or '?'} (position {where.index})"
-        items.append(Figure(f"alive in {name}", where.live_bytes, "bytes", detail=at))
+        items.append(Figure(f"alive in {name}", where.live_bytes, "bytes", alive_origin(row), at))
+    if space == 0 and peak is not None:
+        beside = "peak_memory_in_bytes" + (", which counts VMEM too" if row["platform"] == "tpu" else "")
+        items.append(Figure("the compiler's peak", peak, "bytes", "compiler", beside))
     return Figures(tuple(items))
 
 
@@ -125,15 +172,15 @@ def _allocated(row: dict[str, Any], space: int, buffers: pd.DataFrame) -> int:
 
 def main_figures(row: dict[str, Any]) -> list[Figure]:
     """Memory needed and its parts, those that are known."""
-    figures = [needed_figure(row, "memory")]
+    figures, origin = [needed_figure(row, main_name(row))], buffers_origin(row)
     parts = (
         ("arguments", "argument_bytes"),
         ("outputs", "output_bytes"),
         ("donated", "alias_bytes"),
         ("code", "code_bytes"),
     )
-    figures += [Figure(label, row[column], "bytes") for label, column in parts if row[column] is not None]
-    figures += [Figure("temporaries", row["temp_bytes"], "bytes", detail=_temporaries(row))]
+    figures += [Figure(label, row[column], "bytes", origin) for label, column in parts if row[column] is not None]
+    figures += [Figure("temporaries", row["temp_bytes"], "bytes", "predicted", _temporaries(row))]
     return [figure for figure in figures if figure.value is not None]
 
 
@@ -143,18 +190,19 @@ def _temporaries(row: dict[str, Any]) -> str:
         return ""
     if ours == theirs:
         return "as the compiler says"
-    difference = f"{format_bytes(abs(ours - theirs))} {'less' if theirs < ours else 'more'}"
-    return f"the compiler says {format_bytes(theirs)}, {difference}"
+    words = f"as allocated; the compiler's temp_size_in_bytes is {format_bytes(theirs)}"
+    return words + (", on TPUs that is no sum of allocations" if row["platform"] == "tpu" else "")
 
 
 def needed_figure(row: dict[str, Any], name: str) -> Figure:
     """What a module needs of the main memory, and whether that fits; without its code where that is not known."""
-    needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
+    needed, capacity, origin = row["hbm_needed_bytes"], row["hbm_capacity_bytes"], buffers_origin(row)
+    incomplete = INCOMPLETE if row["buffers_from"] == "incomplete" else ""
     if needed is None and row["hbm_total_bytes"] is not None:
         total = row["hbm_total_bytes"]
-        words = "; ".join(filter(None, (fits(total, capacity), "code not counted")))
-        return Figure(f"{name} allocated", total, "bytes", detail=words, capacity=capacity)
-    return Figure(f"{name} needed", needed, "bytes", detail=fits(needed, capacity), capacity=capacity)
+        words = "; ".join(filter(None, (incomplete or fits(total, capacity), "code not counted")))
+        return Figure(f"{name} allocated", total, "bytes", origin, words, capacity)
+    return Figure(f"{name} needed", needed, "bytes", origin, incomplete or fits(needed, capacity), capacity)
 
 
 def fits(needed: int | None, capacity: int | None) -> str:
@@ -166,53 +214,67 @@ def fits(needed: int | None, capacity: int | None) -> str:
     return f"fits: {format_bytes(capacity - needed)} left"
 
 
-def timeline_area(timeline: pd.DataFrame, space: int, name: str, marked: int, capacity: int | None) -> StackedArea:
-    """The timeline of a memory space, stacked by category; categories that hold nothing are left out."""
+def timeline_area(
+    timeline: pd.DataFrame,
+    space: int,
+    name: str,
+    marked: int,
+    capacity: int | None,
+    origin: Origin = "compiler",
+) -> StackedArea:
+    """The timeline of a memory space, stacked by role; roles that hold nothing are left out."""
     rows = timeline[timeline["memory_space"] == space].sort_values("schedule_index")
-    series = {category: rows[f"{category}_bytes"].fillna(0) for category in analysis.CATEGORIES}
+    series: dict[str, pd.Series] = {}
+    for category in analysis.CATEGORIES:
+        series[ROLES[category]] = series.get(ROLES[category], 0) + rows[f"{category}_bytes"].fillna(0)
     return StackedArea(
         f"Alive in {name} over the schedule",
         tuple(int(index) for index in rows["schedule_index"]),
         "schedule position",
-        {category: tuple(float(v) for v in values) for category, values in series.items() if (values > 0).any()},
+        {role: tuple(float(v) for v in values) for role, values in series.items() if (values > 0).any()},
         "bytes",
+        origin,
         capacity=capacity,
         peak_x=marked,
         hover=tuple(rows["instruction"].fillna("").astype(str)),
     )
 
 
-def categories_grid(where: analysis.Position, moment: str) -> Grid:
-    """Bytes alive at a position by the category of their allocation."""
+def by_role(where: analysis.Position) -> list[tuple[str, int]]:
+    """Bytes alive at a position by what they hold, most first."""
+    found: dict[str, int] = {}
+    for category, size in where.by_category.items():
+        found[ROLES[category]] = found.get(ROLES[category], 0) + size
+    return sorted(found.items(), key=lambda item: -item[1])
+
+
+def roles_grid(where: analysis.Position, moment: str, origin: Origin) -> Grid:
+    """Bytes alive at a position by what they hold."""
     import pandas as pd
 
-    rows = sorted(where.by_category.items(), key=lambda item: -item[1])
+    rows = by_role(where)
     frame = pd.DataFrame(
         {
-            "category": [name for name, _ in rows],
+            "role": [name for name, _ in rows],
             "live_bytes": [size for _, size in rows],
             "share": [size / where.live_bytes for _, size in rows],
         }
     )
     columns = (
-        ShownColumn("category", "category"),
-        ShownColumn("live_bytes", "alive", "bytes"),
-        ShownColumn("share", "share", "share", emphasis="bar"),
+        ShownColumn("role", "role"),
+        ShownColumn("live_bytes", "alive", "bytes", origin),
+        ShownColumn("share", "share", "share", origin, "bar"),
     )
-    return Grid(f"By category {moment}", frame, columns, len(frame))
+    return Grid(f"By role {moment}", frame, columns, len(frame))
 
 
-def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
+def alive_grid(alive: pd.DataFrame, moment: str, top: int, origin: Origin = "compiler") -> Grid:
     """What is alive at a position, largest first, with source lines."""
     frame = _named_sources(alive).assign(
         live=alive["live_from"].astype("string") + "–" + alive["live_to"].astype("string")
     )
     columns = (
-        ShownColumn("value", "value", emphasis="code"),
-        ShownColumn("category", "category"),
-        ShownColumn("bytes", "size", "bytes", emphasis="bar"),
-        *_padding(cut(frame, top)),
-        ShownColumn("shape", "shape", emphasis="code"),
+        *_value_columns(frame, top, origin),
         ShownColumn("live", "live"),
         ShownColumn("source", "source", emphasis="path"),
     )
@@ -222,25 +284,40 @@ def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
 
 
 def _named_sources(buffers: pd.DataFrame) -> pd.DataFrame:
-    """With `source`; arguments have no line in a program, so theirs is the name that the framework gave them."""
+    """With `role` and `source`; arguments have no line in a program: theirs is the name that the framework gave."""
     frame = with_source(buffers)
-    return frame.assign(source=frame["source"].fillna(frame["op_name"]))
+    return frame.assign(source=frame["source"].fillna(frame["op_name"]), role=roles_of(buffers))
 
 
-def _padding(frame: pd.DataFrame) -> list[ShownColumn]:
+def roles_of(buffers: pd.DataFrame) -> pd.Series:
+    """What each value's allocation holds."""
+    return buffers["category"].map(ROLES).fillna(OTHER_ROLE)
+
+
+def _value_columns(frame: pd.DataFrame, top: int, origin: Origin) -> tuple[ShownColumn, ...]:
+    return (
+        ShownColumn("value", "value", emphasis="code"),
+        ShownColumn("role", "role"),
+        ShownColumn("bytes", "size", "bytes", origin, "bar"),
+        *_padding(cut(frame, top), origin),
+        ShownColumn("shape", "shape", emphasis="code"),
+    )
+
+
+def _padding(frame: pd.DataFrame, origin: Origin) -> list[ShownColumn]:
     """The column of padding, where any is to be seen."""
-    return [ShownColumn("padding_bytes", "padding", "bytes")] if (frame["padding_bytes"].fillna(0) > 0).any() else []
+    return (
+        [ShownColumn("padding_bytes", "padding", "bytes", origin)]
+        if (frame["padding_bytes"].fillna(0) > 0).any()
+        else []
+    )
 
 
-def allocations_grid(buffers: pd.DataFrame, space: int, top: int) -> Grid:
+def allocations_grid(buffers: pd.DataFrame, space: int, top: int, origin: Origin) -> Grid:
     """The largest values of a memory space, where there is no timeline."""
     frame = _named_sources(buffers[buffers["memory_space"] == space].sort_values("bytes", ascending=False))
     columns = (
-        ShownColumn("value", "value", emphasis="code"),
-        ShownColumn("category", "category"),
-        ShownColumn("bytes", "size", "bytes", emphasis="bar"),
-        *_padding(cut(frame, top)),
-        ShownColumn("shape", "shape", emphasis="code"),
+        *_value_columns(frame, top, origin),
         ShownColumn("source", "source", emphasis="path"),
     )
     return Grid("Largest values", cut(frame, top), columns, len(frame), selects="buffer")

@@ -3,11 +3,12 @@
 Modules
 module          target    instructions  launches before  after  HBM needed (MiB)  compile (s)
 jit_step        v5e:2x2          1,204              812    214          2,310.40        28.91
-7 small modules (eager primitives and helpers), 41 instructions in all
+7 small modules (such as eager primitives and helpers), 41 instructions in all
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import by_size, is_small
@@ -49,11 +50,30 @@ def build(tables: Tables, *, top: int) -> list[Block]:
             Note("There is no module in it.", "missing", "hlotrace capture MODEL.py"),
             *problems_tail(tables),
         ]
-    columns = tuple(column for column in COLUMNS if column.name in ALWAYS or frame[column.name].notna().any())
-    blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), selects="module"))
+    columns = tuple(
+        _named(column, frame) for column in COLUMNS if column.name in ALWAYS or frame[column.name].notna().any()
+    )
+    blocks.append(Grid("Modules", cut(frame, top), columns, len(frame), _without_flops(frame), "module"))
     blocks += _folded(tables, [row for row in ordered if row not in shown])
     blocks += _other_compilations(tables)
     return [*blocks, *problems_tail(tables)]
+
+
+def _named(column: ShownColumn, frame: pd.DataFrame) -> ShownColumn:
+    """The memory by its name where all modules are for one platform, and no more certain than each of them."""
+    if column.name != "hbm_needed_bytes":
+        return column
+    label = "HBM needed" if (frame["platform"] == "tpu").all() else column.label
+    return replace(
+        column, label=label, origin="predicted" if (frame["buffers_from"] == "incomplete").any() else "compiler"
+    )
+
+
+def _without_flops(frame: pd.DataFrame) -> str:
+    """What the FLOPs leave out; empty where that is nothing."""
+    count = int(frame["launches_without_flops"].fillna(0).sum())
+    launches = "1 launch" if count == 1 else f"{count:,} launches"
+    return f"FLOPs are without {launches} whose operations are not known." if count else ""
 
 
 def _in_order(modules: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -66,12 +86,11 @@ def _folded(tables: Tables, small: list[dict[str, Any]]) -> list[Block]:
     if not small:
         return []
     instructions = sum(row["instruction_count"] or 0 for row in small)
-    noun = (
-        "small module (an eager primitive or a helper)"
-        if len(small) == 1
-        else "small modules (eager primitives and helpers)"
-    )
-    text = f"{len(small):,} {noun}, {instructions:,} instructions in all."
+    noun = "small module" if len(small) == 1 else "small modules"
+    # A manifest lists eager primitives and helpers apart: what has a function is a program of the user's.
+    is_own = any(row["function"] is not None for row in small)
+    kind = "" if is_own else " (such as eager primitives and helpers)"
+    text = f"{len(small):,} {noun}{kind}, {instructions:,} instructions in all."
     return [Note(text, command=command(tables, "modules", top=0))]
 
 

@@ -26,16 +26,19 @@ if TYPE_CHECKING:
 
 QUESTION = "Which ops are there before and after optimisation, how many are started, and which cost most?"
 MOST_BARS = 16
-INSTRUCTION_COLUMNS = (*costs.COLUMNS, "bytes")
+INSTRUCTION_COLUMNS = (*costs.COLUMNS, *op_counts.COLUMNS, "bytes")
 
 BY = Parameter("by", "string", "what to count by", default="category", choices=op_counts.GROUPINGS)
 DEPTH = Parameter("depth", "int", "levels of a named scope that make one group; 0 takes all", default=4)
 
 GROUP_LABELS = {"opcode": "opcode", "category": "category", "source": "source line", "scope": "named scope"}
+BY_WHOLE = "category"
+"""A grouping that counts each op once, as scopes do not."""
+NO_SCOPE = "(no scope)"
 RANKING_WORDS = {
     "cycles_total": "the compiler's cycles",
     "flops_total": "FLOPs: the compiler gave no cycles",
-    "hbm_bytes_total": "HBM bytes: the compiler gave no cycles, and there are no FLOPs",
+    "hbm_bytes_total": "HBM bytes: the compiler gave no cycles, and no FLOPs are known",
 }
 
 
@@ -46,8 +49,15 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     instructions = rows_of(tables, "instructions", name, INSTRUCTION_COLUMNS)
     computations = rows_of(tables, "computations", name)
     counts = op_counts.op_counts(instructions, computations, after=row["final_stage"], by=by, depth=depth)
-    blocks.append(figures_of(tables, row, counts))
+    whole = (
+        counts
+        if by != "scope"
+        else op_counts.op_counts(instructions, computations, after=row["final_stage"], by=BY_WHOLE)
+    )
+    blocks.append(figures_of(tables, row, whole))
     blocks += missing(row, instructions)
+    if instructions["branch"].notna().any():
+        blocks.append(Note(f"The launches above are of {costs.BRANCH_WORDS}; below all branches count."))
     blocks += [counts_grid(counts, by, top), *bars(counts, by)]
     launched = costs.launches(instructions, row["final_stage"])
     if len(launched):
@@ -62,10 +72,11 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
 def figures_of(tables: Tables, row: dict[str, Any], counts: pd.DataFrame) -> Figures:
     """Ops, launches and fusions of a module, each beside what it was before optimisation."""
     fusions = len(rows_of(tables, "fusions", str(row["module"])))
-    before, after = (counts[name].sum(min_count=1) for name in ("before", "after"))
+    before, after = (_known(counts[name].sum(min_count=1)) for name in ("before", "after"))
+    details = filter(None, (_before(before), _not_counted(row["instruction_count"], after)))
     return Figures(
         (
-            Figure("ops", _known(after), "count", detail=_before(_known(before))),
+            Figure("ops", after, "count", detail="; ".join(details)),
             Figure("launches", row["launches"], "count", detail=_before(row["launches_before"])),
             Figure("fusions", fusions, "count"),
         )
@@ -74,6 +85,14 @@ def figures_of(tables: Tables, row: dict[str, Any], counts: pd.DataFrame) -> Fig
 
 def _known(value: Any) -> int | None:
     return None if is_missing(value) else int(value)
+
+
+def _not_counted(instructions: int | None, ops: int | None) -> str:
+    """What stands between the ops and the instructions that other views count."""
+    left = 0 if instructions is None or ops is None else instructions - ops
+    return (
+        f"of {instructions:,} instructions, {left:,} parameters inside and reducer bodies not counted" if left else ""
+    )
 
 
 def _before(value: int | None) -> str:
@@ -106,6 +125,9 @@ def counts_grid(counts: pd.DataFrame, by: str, top: int) -> Grid:
         columns.append(ShownColumn("cycles_total", "cycles", "cycles"))
     columns.append(ShownColumn("flops_total", "FLOPs", "flop", "predicted"))
     note = "Counts are instructions of the program as written; launches, cycles and FLOPs are those of one run."
+    if by == "scope":
+        counts = counts.assign(scope=counts[by].fillna(NO_SCOPE))
+        note += " A function that several places call counts in each."
     return Grid(f"Counts by {GROUP_LABELS[by]}", cut(counts, top), tuple(columns), len(counts), note, _selects(by))
 
 
@@ -123,7 +145,7 @@ def bars(counts: pd.DataFrame, by: str) -> list[Block]:
     }
     if not series or shown.empty:
         return []
-    labels = tuple(shown[by].fillna("(none)").astype(str))
+    labels = tuple(shown[by].fillna(NO_SCOPE if by == "scope" else "(none)").astype(str))
     return [Bars(f"Ops by {GROUP_LABELS[by]}", labels, series, "count")]
 
 

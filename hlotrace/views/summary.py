@@ -31,17 +31,9 @@ if TYPE_CHECKING:
 
 QUESTION = "What is it, does it fit, and what costs most?"
 
-HOLDERS = {
-    "argument": "arguments",
-    "alias": "donated arguments",
-    "output": "outputs",
-    "temp": "temporaries",
-    "preallocated": "temporaries",
-    "constant": "constants",
-}
-"""What categories of allocations are called in a sentence."""
+PLURALS = {"temporary": "temporaries"}
 LAUNCH_COLUMNS = ("instruction", "category", "cycles_total", "share", "source")
-VALUE_COLUMNS = ("value", "category", "bytes", "shape", "source")
+VALUE_COLUMNS = ("value", "role", "bytes", "shape", "source")
 
 TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
 
@@ -75,7 +67,8 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
         blocks.append(_narrow(ops.launches_grid(subject.launched, top), LAUNCH_COLUMNS))
     if subject.at_peak is not None:
         held = subject.at_peak[subject.at_peak["counted_bytes"] > 0]
-        blocks.append(_narrow(memory.alive_grid(held, "at the peak", top), VALUE_COLUMNS))
+        grid = memory.alive_grid(held, "at the peak", top, memory.buffers_origin(row))
+        blocks.append(_narrow(grid, VALUE_COLUMNS))
     else:
         blocks.append(memory.missing(row))
     blocks += [Note("", command=command(tables, view, option)) for view in ("ops", "fusions", "memory")]
@@ -116,6 +109,8 @@ def what(subject: Subject) -> list[Block]:
         words.append(f"{row['num_partitions']} partitions")
     if row["num_replicas"] and row["num_replicas"] > 1:
         words.append(f"{row['num_replicas']} replicas")
+    if part := _part_of_topology(subject):
+        words.append(part)
     if program is not None:
         words.append(f"compiled from {program.function}" + (f" ({program.defined_at})" if program.defined_at else ""))
     if manifest is None:
@@ -124,6 +119,18 @@ def what(subject: Subject) -> list[Block]:
     captured = f"captured {manifest.created[:10]}" + (f" with {', '.join(versions)}" if versions else "")
     partial = [Note("The capture was interrupted: only what had finished is here.", "warning")]
     return [Note(f"{', '.join(words)}; {captured}."), *(partial if manifest.status == "partial" else [])]
+
+
+def _part_of_topology(subject: Subject) -> str:
+    """That a program leaves devices of its target unused; empty where it uses all, or that is not known."""
+    manifest, program = subject.tables.manifest, subject.program
+    if manifest is None or program is None:
+        return ""
+    there = next((target.device_count for target in manifest.targets if target.target == program.target), 0)
+    if not 0 < program.device_count < there:
+        return ""
+    used = "one" if program.device_count == 1 else f"{program.device_count:,}"
+    return f"on {used} of the {there:,} devices of {program.target}"
 
 
 def failure_notes(subject: Subject) -> list[Block]:
@@ -141,14 +148,15 @@ def failure_notes(subject: Subject) -> list[Block]:
 
 
 def _holders(subject: Subject) -> str:
-    """What takes the memory that is missing: allocations by category, temporaries of both kinds together."""
+    """What takes the memory that is missing: allocations by role."""
     if subject.buffers is None or subject.buffers.empty:
         return ""
     allocations = subject.buffers.drop_duplicates("allocation")
     held: dict[str, int] = {}
     for category, size in zip(allocations["category"], allocations["allocation_bytes"], strict=True):
-        name = HOLDERS.get(category)
-        if name is not None and not is_missing(size):
+        role = memory.ROLES.get(category)
+        if role is not None and not is_missing(size):
+            name = PLURALS.get(role, f"{role}s")
             held[name] = held.get(name, 0) + int(size)
     largest = sorted(((size, name) for name, size in held.items() if size), reverse=True)
     return f" Held by {', '.join(f'{name} {format_bytes(size)}' for size, name in largest)}." if largest else ""
@@ -159,11 +167,12 @@ def headline(subject: Subject) -> Figures:
     row = subject.row
     fusions = len(rows_of(subject.tables, "fusions", str(row["module"]), ("fusion",)))
     before, fused = _before(row["launches_before"]), f"{fusions:,} fusion{'s' if fusions != 1 else ''}"
+    branch = "" if subject.launched["branch"].isna().all() else costs.BRANCH_WORDS
     return Figures(
         (
             *_memory_figures(subject),
             *_time_figures(subject),
-            Figure("launches", row["launches"], "count", detail="; ".join(filter(None, (before, fused)))),
+            Figure("launches", row["launches"], "count", detail="; ".join(filter(None, (before, fused, branch)))),
             Figure("compile time", row["compile_ns"], "ns", "measured", _compile_detail(row)),
         )
     )
@@ -171,11 +180,11 @@ def headline(subject: Subject) -> Figures:
 
 def _memory_figures(subject: Subject) -> list[Figure]:
     row, peak = subject.row, subject.peak
-    name = "HBM" if row["platform"] == "tpu" else "memory"
+    name = memory.main_name(row)
     figures = [memory.needed_figure(row, name)]
     if peak is not None:
         detail = f"at {peak.instruction or '?'} (position {peak.index})"
-        figures.append(Figure(f"{name} alive at the peak", peak.live_bytes, "bytes", detail=detail))
+        figures.append(Figure(f"{name} alive at the peak", peak.live_bytes, "bytes", memory.alive_origin(row), detail))
     return figures
 
 
@@ -187,7 +196,7 @@ def _time_figures(subject: Subject) -> list[Figure]:
     if estimate is not None and chip is not None and chip.clock is not None:
         reach = costs.coverage(subject.launched)
         clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
-        detail = f"at {clock}; {reach.share:.0%} of launches, {reach.flops_share:.0%} of FLOPs estimated"
+        detail = f"at {clock}; {_reach_words(reach)} estimated"
         figures.append(Figure("estimated time of one run", estimate, "ns", "compiler", detail))
     elif row["estimated_cycles"]:
         figures.append(Figure("cycles of one run", row["estimated_cycles"], "cycles"))
@@ -196,9 +205,17 @@ def _time_figures(subject: Subject) -> list[Figure]:
     return figures
 
 
+def _reach_words(reach: costs.Coverage) -> str:
+    """How much stands behind an estimate; no part of what is not known."""
+    launches = f"{reach.share:.0%} of launches"
+    if reach.flops_share is None:
+        return launches
+    return f"{launches}, {reach.flops_share:.0%} of {'known ' if reach.without_flops else ''}FLOPs"
+
+
 def _floor_detail(floor: costs.Floor) -> str:
-    if floor.bound_by == "FLOPs" and floor.peak is not None:
-        limit = f"FLOPs at {format_count(floor.peak.value)}FLOP/s"
+    if floor.bound_by == "FLOPs":
+        limit = f"FLOPs at {' and '.join(f'{format_count(peak.value)}FLOP/s' for peak in floor.peaks)}"
     else:
         limit = f"HBM bytes at {floor.bandwidth.value / 1e9:,.0f} GB/s"
     other = floor.memory_ns if floor.bound_by == "FLOPs" else floor.compute_ns
@@ -223,6 +240,9 @@ def no_time(subject: Subject) -> list[Block]:
         return [Note("No time: the program carries no cycles of a TPU's compiler.", "missing", capture)]
     if subject.launched["estimated_cycles"].notna().any():
         return [Note("No time: how often a loop runs is not known, so cycles do not add up.", "missing")]
+    if row["final_stage"] == "after_codegen":
+        names = ", ".join(f"{opcode} x{count}" for opcode, count in costs.coverage(subject.launched).without[:3])
+        return [Note(f"No time: the compiler gave no cycles for any launch ({names or 'there is none'}).", "missing")]
     text = "No time: the compiler's cycles stand in after_codegen, which is not among the files."
     return [Note(text, "missing", capture)]
 
