@@ -118,6 +118,22 @@ def test_a_target_compiles_in_a_live_process_and_leaves_it_as_it_was(
     assert jnp.array_equal(compiled(*arguments)["w"], expected)
 
 
+_BEFORE_A_BACKEND = """
+import sys, jax, jax.numpy as jnp, hlotrace
+hlotrace.capture(lambda x: x * 2, jax.ShapeDtypeStruct((8,), jnp.float32), target="v5e:2x2", out=sys.argv[1])
+print([device.platform for device in jax.devices()], jax.jit(lambda x: x + 1)(1.0), jax.config.jax_platforms)
+"""
+
+
+@pytest.mark.tpu_compiler
+def test_a_target_leaves_no_backend_where_there_was_none(tmp_path: Path) -> None:
+    pytest.importorskip("libtpu")
+    command = [sys.executable, "-c", _BEFORE_A_BACKEND, str(tmp_path / "bundle")]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    done = subprocess.run(command, env=environment, check=True, timeout=240, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == "['cpu'] 2.0 cpu\n"
+
+
 _ON_EIGHT_DEVICES = """
 import sys, jax, jax.numpy as jnp, hlotrace
 from jax.sharding import NamedSharding, PartitionSpec as P

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.capture.destination import Destination
+from hlotrace.capture.failures import named_line
 from hlotrace.capture.outcome import Round, drop_unfinished, make_manifest, nothing_compiled
 from hlotrace.capture.process import ChildEnd
 from hlotrace.capture.run import SUFFIX
@@ -133,7 +134,7 @@ def _recording(spec: CaptureSpec, choice: Choice | None, rounds: _Rounds) -> Ite
             yield
             session.finished, session.exit_code = True, 0
         except BaseException as error:
-            session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0]
+            session.script_error = named_line(error)
             raise
         finally:
             _finish(session)
@@ -148,15 +149,19 @@ def _finish(session: Session) -> None:
 
 @contextlib.contextmanager
 def _left_as_it_was(spec: CaptureSpec) -> Iterator[None]:
-    """Environment variables, JAX's choice of platforms and its compiled programs."""
+    """Environment variables, JAX's choice of platforms, its backends and its compiled programs."""
     import jax
+    from jax.extend import backend
 
     from hlotrace import bundle
+    from hlotrace.capture.install import backend_if_started
     from hlotrace.capture.topology import prepare_environment
 
     config: Any = jax.config
     forget: Any = jax.clear_caches
+    stop: Any = backend.clear_backends
     variables, platforms = dict(os.environ), config.jax_platforms
+    started = backend_if_started() is not None
     forget()
     if spec.target is not None:
         prepare_environment(Path(spec.staging) / bundle.LOGS)
@@ -164,6 +169,8 @@ def _left_as_it_was(spec: CaptureSpec) -> Iterator[None]:
         yield
     finally:
         forget()
+        if spec.target is not None and not started:
+            stop()  # what stood in for the target is not this process's own
         for name in set(os.environ) - set(variables):
             del os.environ[name]
         os.environ.update(variables)

@@ -16,6 +16,7 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hlotrace import bundle
+from hlotrace.capture.failures import named_line
 from hlotrace.capture.session import Session, compiler_environment
 from hlotrace.capture.shortage import devices_wanted
 from hlotrace.capture.spec import CaptureSpec, Event
@@ -130,7 +131,7 @@ def _run(session: Session, body: Callable[[CaptureSpec], None]) -> int:
         session.exit_code = _told(session, error)
     except BaseException as error:
         session.finished, session.exit_code = True, 1
-        session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0].removesuffix(": ")
+        session.script_error = named_line(error)
         _say_what_is_short(session, error)
         _print_as_python_would(error)
     return session.exit_code

@@ -235,17 +235,36 @@ def on_topology(seams: Seams, heard: Callable[[str, Any], None]) -> None:
     seams.replace("jax.experimental.topologies", "get_topology_desc", wrap)
 
 
-def set_cpu_device_count(seams: Seams, count: int, wanted: Callable[[int | None], None]) -> None:
-    """The CPU client has `count` devices, whatever the flags say; `wanted` hears what JAX's option asked for."""
+def stand_in_backend(seams: Seams, platform: str, count: int, wanted: Callable[[int | None], None]) -> None:
+    """The platform's backend is a CPU client of its own, with `count` devices; the host's CPU stays what it is.
 
-    def wrap(original: Any) -> Any:
+    `wanted` hears how many devices JAX's option asked for.
+    """
+    standing_in: list[str] = []
+
+    def init(original: Any) -> Any:
+        def init_backend(name: str) -> Any:
+            if name != platform:
+                return original(name)
+            standing_in.append(name)
+            try:
+                return original("cpu")
+            finally:
+                standing_in.clear()
+
+        return init_backend
+
+    def make(original: Any) -> Any:
         def make_cpu_client(*args: Any, **kwargs: Any) -> Any:
+            if not standing_in:
+                return original(*args, **kwargs)
             wanted(kwargs.get("num_devices"))
             return original(*args, **{**kwargs, "num_devices": count})
 
         return make_cpu_client
 
-    seams.replace("jaxlib.xla_client", "make_cpu_client", wrap)
+    seams.replace("jax._src.xla_bridge", "_init_backend", init, "platform")
+    seams.replace("jaxlib.xla_client", "make_cpu_client", make)
 
 
 def forget_lowerings() -> None:

@@ -139,11 +139,18 @@ class Session:
             kept = {name: value for name, value in self.environment.items() if name in ours}
             self.environment = dict(sorted((kept | theirs).items()))
 
-    def note(self, text: str) -> None:
-        """Keep a sentence for the manifest, once."""
+    def note(self, text: str) -> bool:
+        """Keep a sentence for the manifest, once; whether it is new."""
         with self._lock:
-            if text not in self.notes:
+            new = text not in self.notes
+            if new:
                 self.notes.append(text)
+        return new
+
+    def tell(self, text: str) -> None:
+        """A note that a person should know now, too."""
+        if self.note(text):
+            self.say(Event("note", target=self.target_name, detail=text))
 
     def say(self, event: Event) -> None:
         """One line of progress to the parent, which may be gone."""

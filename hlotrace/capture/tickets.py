@@ -17,7 +17,8 @@ class Origin:
     """What is known of a function once it is traced.
 
     Attributes:
-        kind: `program`, `eager` (one primitive that JAX runs by itself) or `helper` (a library's own function).
+        kind: `program`, `eager` (one primitive that JAX runs by itself), `helper` (a library's own function) or `host`
+            (a program that the script puts on the host CPU, beside the target).
         names: of the leaves of its arguments; results: of what it returns, null where JAX's own names are right.
         lowered: whether it was lowered before.
     """
@@ -30,6 +31,12 @@ class Origin:
     static: dict[str, str] = field(default_factory=dict)
     trace_ns: int | None = None
     lowered: bool = False
+
+    @property
+    def described(self) -> str:
+        """The function and where it is defined, for people."""
+        place = self.definition.place if self.definition else None
+        return f"{self.function} ({place})" if place else self.function
 
 
 @dataclass(frozen=True)
