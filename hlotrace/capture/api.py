@@ -51,7 +51,7 @@ def capture(
         out: the bundle's place; by default NAME.hlotrace in the current directory.
         steps: without a target, how often to run it for the profiler's trace; 0 only compiles.
         passes: dump the module after every pass too.
-        force: replace a bundle that is there.
+        force: replace a bundle that is there; a partial one goes beside a complete one.
         **kwargs: its keyword arguments.
 
     Raises:
@@ -80,7 +80,7 @@ def record(out: str | os.PathLike[str], *, steps: int = 3, passes: bool = False,
         out: the bundle's place. It is written as the block ends, also when the block raises.
         steps: how many steps of the main program go into the profiler's trace; 0 makes none.
         passes: dump the module after every pass too.
-        force: replace a bundle that is there.
+        force: replace a bundle that is there; a partial one goes beside a complete one.
 
     Raises:
         CaptureError: a bundle is there already, or nothing was compiled.
@@ -113,8 +113,9 @@ def _bundle(out: Path, name: str, force: bool) -> Iterator[tuple[Path, _Rounds]]
             programs = [program for round_ in rounds for program in round_.result.programs]
             if programs:
                 drop_unfinished(destination.staging, programs)
-                bundle.write_manifest(destination.staging, make_manifest([], name, rounds))
-                rounds.place = destination.commit()
+                manifest = make_manifest([], name, rounds)
+                bundle.write_manifest(destination.staging, manifest)
+                rounds.place = destination.commit(manifest.status)
         if not programs:
             raise nothing_compiled(name, rounds)
     finally:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hlotrace import bundle
-from hlotrace.errors import CaptureError
+from hlotrace.errors import CaptureError, ParseError
 
 
 class Destination:
@@ -17,7 +17,7 @@ class Destination:
 
     Args:
         path: where the bundle is to be.
-        force: a bundle that is there already is replaced, once the new one is whole.
+        force: a bundle that is there already is replaced, once the new one is written; a complete one not by a partial.
 
     Raises:
         CaptureError: something is there that may not be replaced, or nothing can be written there.
@@ -36,12 +36,16 @@ class Destination:
                 f"cannot write a bundle there: {error.strerror}", place=str(path), remedy="Give another place with -o."
             ) from None
 
-    def commit(self) -> Path:
-        """Move the finished bundle into its place, and give that place.
+    def commit(self, status: str) -> Path:
+        """Move the finished bundle, complete or partial, into its place, and give that place.
+
+        A partial one goes beside a complete one that is there.
 
         Raises:
             CaptureError: another capture has put one there meanwhile; the message says where this one was kept.
         """
+        if status == "partial" and self.force and self._is_complete():
+            return self.staging.rename(self._beside("partial", hidden=False))
         old = None
         if self.force and self.path.exists():
             self._check()
@@ -65,6 +69,12 @@ class Destination:
         """Remove what was staged, if it is still there."""
         with suppress(FileNotFoundError):
             shutil.rmtree(self.staging)
+
+    def _is_complete(self) -> bool:
+        try:
+            return bundle.read_manifest(self.path).status == "complete"
+        except (OSError, ParseError):
+            return False
 
     def _check(self) -> None:
         place, remedy = str(self.path), "Give another place with -o."

@@ -120,7 +120,7 @@ def make_manifest(argv: list[str], entry: str | None, rounds: list[Round]) -> bu
     for result in results:
         versions |= result.versions
         environment |= result.environment
-    complaints = [line for round_ in rounds for line in round_.complaints(argv[0] if argv else str(entry))]
+    complaints = [line for round_ in rounds for line in round_.complaints(entry or argv[0])]
     notes = [note for result in results for note in result.notes]
     return bundle.Manifest(
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -95,9 +95,10 @@ def run_capture(options: CaptureOptions) -> Captured:
     choices = [choose(word) for word in dict.fromkeys(options.targets)]
     _check(options)
     interpreter = find_interpreter(options.python)
-    interpreter.require_jax()
     if choices:
         interpreter.require_libtpu()
+    else:
+        interpreter.require_jax()
     destination = Destination(options.out or _default_place(options), force=options.force)
     capture = _Capture(options, interpreter, Progress(None if options.quiet else sys.stderr), destination)
     try:
@@ -188,4 +189,7 @@ def _finish(capture: _Capture) -> Captured:
     manifest = make_manifest([*argv, *options.arguments], options.entry, rounds)
     bundle.write_manifest(staging, manifest)
     interrupted = any(round_.end.interrupted for round_ in rounds)
-    return Captured(capture.destination.commit(), manifest, manifest.exit_code, interrupted)
+    place = capture.destination.commit(manifest.status)
+    if place != capture.destination.path:
+        capture.progress.say(f"{capture.destination.path} is left as it is, since the new bundle is partial")
+    return Captured(place, manifest, manifest.exit_code, interrupted)

@@ -229,6 +229,8 @@ def no_time(subject: Subject) -> list[Block]:
 
 def _script(subject: Subject) -> str:
     manifest = subject.tables.manifest
+    if manifest and manifest.entry and ":" in manifest.entry:  # one from Python names a function alone
+        return f"--entry {manifest.entry}"
     return manifest.argv[0] if manifest and manifest.argv else "MODEL.py"
 
 
