@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -93,6 +94,20 @@ def test_a_bundle_is_not_overwritten_unless_forced(tmp_path: Path, arguments: tu
     with pytest.raises(CaptureError, match="there is a bundle already"):
         hlotrace.capture(step, *arguments, out=tmp_path / "bundle", steps=0)
     hlotrace.capture(step, *arguments, out=tmp_path / "bundle", steps=0, force=True)
+
+
+def test_a_disk_that_is_full_is_told_after_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def record() -> None:
+        with hlotrace.record(tmp_path / "bundle", steps=0):
+            assert float(jax.jit(lambda x: x * 2)(1.0)) == 2.0
+
+    monkeypatch.setattr("hlotrace.capture.session.require_room", full)
+    with pytest.raises(CaptureError, match=r"^no space left in "):
+        record()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_target_is_refused_at_once() -> None:

@@ -522,6 +522,33 @@ def test_an_entry_function_is_captured(tmp_path: Path) -> None:
     manifest = read_manifest(tmp_path / "bundle")
     assert manifest.entry == "entries:make"
     assert manifest.programs[0].arguments[0].shape == [4]
+    assert "$ hlotrace capture --entry entries:make --target v5e\n" in done.stderr
+
+
+_DISK_FULL_AFTER_ONE = """import jax, os, errno, pathlib
+jax.jit(lambda x: x * 2).lower(1.0).compile()
+def full(*_args, **_kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+{patch} = full
+try:
+    jax.jit(lambda x: x * 3).lower(1.0).compile()
+except OSError:
+    print("an error in the script")
+import time
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("patch", ["pathlib.Path.write_text", "pathlib.Path.mkdir", "os.statvfs"])
+def test_a_disk_that_is_full_ends_the_capture_in_one_line(tmp_path: Path, patch: str) -> None:
+    (tmp_path / "model.py").write_text(_DISK_FULL_AFTER_ONE.format(patch=patch))
+    done = _capture(tmp_path, "model.py", "--steps", "0", "-o", "bundle")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"hlotrace: no space left in {tmp_path}; nothing is kept.")
+    assert "Traceback" not in done.stderr
+    assert "an error" not in done.stdout
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "model.py"]
 
 
 def test_two_captures_at_once_work_side_by_side(tmp_path: Path, script: Path) -> None:

@@ -11,14 +11,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.capture.destination import Destination
+from hlotrace import bundle
+from hlotrace.capture.destination import Destination, told_when_full
 from hlotrace.capture.failures import named_line
 from hlotrace.capture.outcome import Round, drop_unfinished, make_manifest, nothing_compiled
 from hlotrace.capture.process import ChildEnd
 from hlotrace.capture.run import SUFFIX
 from hlotrace.capture.spec import CHILD_RESULT, CaptureSpec
 from hlotrace.capture.targets import choose, for_devices
-from hlotrace.errors import MissingDependency
+from hlotrace.errors import CaptureError, MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,8 +102,6 @@ class _Rounds(list[Round]):
 @contextlib.contextmanager
 def _bundle(out: Path, name: str, force: bool) -> Iterator[tuple[Path, _Rounds]]:
     """A staging directory that becomes the bundle as the block ends."""
-    from hlotrace import bundle
-
     destination = Destination(out, force=force)
     rounds = _Rounds()
     try:
@@ -112,14 +111,23 @@ def _bundle(out: Path, name: str, force: bool) -> Iterator[tuple[Path, _Rounds]]
             (destination.staging / CHILD_RESULT).unlink(missing_ok=True)
             programs = [program for round_ in rounds for program in round_.result.programs]
             if programs:
-                drop_unfinished(destination.staging, programs)
-                manifest = make_manifest([], name, rounds)
-                bundle.write_manifest(destination.staging, manifest)
-                rounds.place = destination.commit(manifest.status)
+                rounds.place = _written(destination, name, rounds, programs)
         if not programs:
             raise nothing_compiled(name, rounds)
     finally:
         destination.discard()
+
+
+def _written(destination: Destination, name: str, rounds: _Rounds, programs: list[bundle.Program]) -> Path:
+    """Where the bundle is, once it is whole."""
+    lost = next((round_.result.error for round_ in rounds if round_.result.error), None)
+    if lost is not None:
+        raise CaptureError(lost)
+    with told_when_full(destination.path.parent):
+        drop_unfinished(destination.staging, programs)
+        manifest = make_manifest([], name, rounds)
+        bundle.write_manifest(destination.staging, manifest)
+        return destination.commit(manifest.status)
 
 
 @contextlib.contextmanager
@@ -154,7 +162,6 @@ def _left_as_it_was(spec: CaptureSpec) -> Iterator[None]:
     import jax
     from jax.extend import backend
 
-    from hlotrace import bundle
     from hlotrace.capture.install import backend_if_started
     from hlotrace.capture.topology import prepare_environment
 

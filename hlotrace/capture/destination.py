@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hlotrace import bundle
 from hlotrace.errors import CaptureError, ParseError
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_ROOM = 1 << 16
+
+
+def cannot_write(error: OSError, directory: Path) -> CaptureError:
+    """What ends a capture whose bundle cannot be written."""
+    what = "no space left" if error.errno in _NO_SPACE else f"cannot write: {error.strerror}"
+    return CaptureError(
+        f"{what} in {directory}; nothing is kept", remedy="Make room there, or give another place with -o."
+    )
+
+
+@contextmanager
+def told_when_full(directory: Path) -> Iterator[None]:
+    """A full disk is told in one line.
+
+    Raises:
+        CaptureError: the block met one.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise cannot_write(error, directory) from None
+
+
+def require_room(directory: Path) -> None:
+    """Raise what a full disk raises, before it is quite full."""
+    there = os.statvfs(directory)
+    if there.f_blocks and there.f_bavail * there.f_frsize < _ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Destination:

@@ -65,7 +65,8 @@ def _told(session: Session, error: HlotraceError) -> int:
 def _close(session: Session) -> None:
     """Registered before the script's own `atexit` functions, so it runs after them."""
     session.write(now=True)
-    collect_logs(session.staging / bundle.LOGS)
+    with session.writing():
+        collect_logs(session.staging / bundle.LOGS)
 
 
 def when_jax_is_imported(then: Callable[[], None]) -> None:

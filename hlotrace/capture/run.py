@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlotrace import bundle
-from hlotrace.capture.destination import Destination
+from hlotrace.capture.destination import Destination, told_when_full
 from hlotrace.capture.interpreter import Interpreter, find_interpreter
 from hlotrace.capture.outcome import Round, drop_unfinished, make_manifest, nothing_compiled
 from hlotrace.capture.process import run_child
@@ -101,12 +101,13 @@ def run_capture(options: CaptureOptions) -> Captured:
         interpreter.require_jax()
     destination = Destination(options.out or _default_place(options), force=options.force)
     capture = _Capture(options, interpreter, Progress(None if options.quiet else sys.stderr), destination)
+    targets: list[Choice | None] = [*_distinct(choices)]
     try:
-        targets: list[Choice | None] = [*_distinct(choices)]
-        for choice in targets or [None]:
-            if not _go_on(capture, choice):
-                break
-        return _finish(capture)
+        with told_when_full(destination.path.parent):
+            for choice in targets or [None]:
+                if not _go_on(capture, choice):
+                    break
+            return _finish(capture)
     finally:
         destination.discard()
 
