@@ -99,6 +99,13 @@ def jit_uses(request: pytest.FixtureRequest, capture: Callable[..., Captured]) -
     return captured
 
 
+@pytest.fixture(params=["native", pytest.param("v5e", marks=needs_compiler)])
+def jit_long_names(request: pytest.FixtureRequest, capture: Callable[..., Captured]) -> Captured:
+    captured: Captured = capture("long_names.py", target=V5E if request.param == "v5e" else None)
+    assert captured.returncode == 0, captured.stderr
+    return captured
+
+
 # -- as Python runs it
 
 
@@ -340,6 +347,18 @@ def test_only_the_users_functions_are_programs(libraries: Captured) -> None:
     names = {program.name for program in libraries.result.programs}
     assert names == {"jit_equinox_step", "jit_create", "jit_nnx_step", "jit_init"}
     assert sum(other.count for other in libraries.result.other_compiles) >= 10
+
+
+def test_functions_with_long_names_are_kept_with_all_their_dumps(jit_long_names: Captured) -> None:
+    short, *long = jit_long_names.result.programs
+    assert [len(program.function) for program in long] == [150, 200, 250, 300]
+    for program in long:
+        kinds = [
+            sorted(name.rpartition(".jit_")[2].partition(each.name[4:])[2] for name in jit_long_names.files(each))
+            for each in (short, program)
+        ]
+        assert kinds[0] == kinds[1]
+        assert program.module == f"{program.name}@{program.target.replace(':', '_')}"
 
 
 # -- other kinds of program

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hlotrace import __version__, bundle
 from hlotrace.capture.destination import cannot_write, require_room
 from hlotrace.capture.spec import CaptureSpec, ChildResult, Event, encode_program
+from hlotrace.capture.tickets import LONGEST_MODULE, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,7 +116,7 @@ class Session:
 
     def start_program(self, name: str, target: str) -> Record:
         """A new record with a module name of its own and an empty dump folder."""
-        safe = f"{_safe(name)}@{_safe(target)}"
+        safe = f"{_safe(short_name(name, LONGEST_MODULE))}@{_safe(target)}"
         with self._lock:
             self._modules[safe] = count = self._modules.get(safe, 0) + 1
             module = safe if count == 1 else f"{safe}.{count}"

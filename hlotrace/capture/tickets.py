@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from hlotrace.capture.session import Record
 
 _MARK = "_hlotrace_ticket"
+LONGEST_MODULE = 120
+"""Bytes: XLA leaves out a dump whose name, with what it puts around the module's, does not fit a file's 255."""
+LONGEST_FUNCTION = LONGEST_MODULE - len("shard_map_")
+"""A module is named by JAX's transformation and the function."""
 
 
 @dataclass
@@ -102,6 +107,14 @@ def attach(computation: Any, ticket: Ticket) -> None:
     """Tie a ticket to a lowered program; JAX caches those, and a cached one keeps its first ticket."""
     if ticket_of(computation) is None:
         setattr(computation, _MARK, ticket)
+
+
+def short_name(name: str, longest: int) -> str:
+    """The name, or as much of it as `longest` bytes hold beside a digest of the whole."""
+    if len(name.encode()) <= longest:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name.encode()[: longest - 9].decode(errors='ignore')}_{digest}"
 
 
 def module_name(computation: Any) -> str:
