@@ -614,6 +614,21 @@ def test_what_a_script_puts_on_the_host_cpu_stays_there_and_is_counted_apart(
 
 
 @needs_compiler
+@pytest.mark.parametrize("size", ["8", "32"])
+def test_a_pmap_over_more_devices_says_how_many(capture: Callable[..., Captured], size: str) -> None:
+    captured = capture("counts_devices.py", target=V5E, argv=["pmap", size])
+    assert [event.detail for event in captured.events if event.stage == "needs_devices"] == [size]
+
+
+@needs_compiler
+def test_a_script_that_checks_its_devices_is_told_to_name_a_topology(capture: Callable[..., Captured]) -> None:
+    captured = capture("counts_devices.py", target=V5E, argv=["assert"])
+    (told,) = [event.detail for event in captured.events if event.stage == "note"]
+    assert told.endswith("than the 4 of v5e:2x2: name a topology that has it, such as --target v5e:4x4")
+    assert captured.result.notes == [told]
+
+
+@needs_compiler
 def test_a_script_that_wants_more_devices_says_how_many(capture: Callable[..., Captured]) -> None:
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     captured = capture("raises.py", target=V5E, env=flags)

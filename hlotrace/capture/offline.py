@@ -22,7 +22,7 @@ from hlotrace.capture.zeros import LARGEST_REAL, ZeroCall, bytes_of
 from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from hlotrace.capture.session import Record, Session
     from hlotrace.capture.topology import Topology
@@ -57,6 +57,7 @@ class OfflineWatch(Watch):
         seams.around_calls(self.seams, self._call)
         platform = self.topology.target.platform
         seams.stand_in_backend(self.seams, platform, len(self.topology.devices), self._wanted)
+        seams.on_pmap_devices(self.seams, self._require_devices)
         standins.install(self.seams, self.topology, self.session)
         if not self.session.spec.run:
             placement.install(self.seams)
@@ -67,6 +68,11 @@ class OfflineWatch(Watch):
         wanted = option or (int(flag[1]) if flag else 0)
         if wanted > len(self.topology.devices):
             self.session.say(Event("needs_devices", target=self.topology.target.target, detail=str(wanted)))
+
+    def _require_devices(self, found: Sequence[Any], size: int) -> None:
+        """A pmap over more devices than there are fails with an error of other arrays' shapes in newer JAX."""
+        if len(found) < size and self.topology.is_stand_in(found[0]):
+            raise ValueError(f"pmap requires {size} logical devices, but only {len(found)} XLA devices are available")
 
     # -- lowering
 

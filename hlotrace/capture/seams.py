@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 _JIT_MODULES = ("jax._src.pjit", "jax._src.api", "jax._src.traceback_util")
@@ -217,6 +217,21 @@ def around_calls(seams: Seams, call: Callable[..., Any]) -> None:
         lambda original: lambda *args, **parameters: call(original, *args, **parameters),
         "args",
     )
+
+
+def on_pmap_devices(seams: Seams, heard: Callable[[Sequence[Any], int], None]) -> None:
+    """`heard(devices, size)` when a pmap over `size` has found its devices, which may be too few; it may raise."""
+
+    def wrap(original: Any) -> Any:
+        def get_mesh_devices(devices: Any, backend: Any, local_axis_size: int, *args: Any, **kwargs: Any) -> Any:
+            found = original(devices, backend, local_axis_size, *args, **kwargs)
+            heard(found, local_axis_size)
+            return found
+
+        return get_mesh_devices
+
+    place = "jax._src.pmap"
+    seams.replace(place, "_get_mesh_devices", wrap, "devices", "backend", "local_axis_size", optional=True)
 
 
 def on_topology(seams: Seams, heard: Callable[[str, Any], None]) -> None:

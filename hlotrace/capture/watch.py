@@ -100,9 +100,8 @@ class Watch:
     def lower(self, original: Callable[..., Any], args: Any, **parameters: Any) -> Any:
         """Lower as JAX does, and tie the result to where it came from."""
         origin = self.origins.of(parameters["jaxpr"], parameters["name"])
-        return self.lowered(
-            original, origin, args, {**parameters, "name": short_name(parameters["name"], LONGEST_FUNCTION)}
-        )
+        name = short_name(parameters["name"], LONGEST_FUNCTION)
+        return self.lowered(original, origin, args, {**parameters, "name": name})
 
     def lowered(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
         """JAX's own lowering, measured."""
