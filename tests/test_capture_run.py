@@ -595,6 +595,9 @@ def test_a_capture_for_two_targets_runs_the_script_for_each(tmp_path: Path) -> N
     manifest = read_manifest(tmp_path / "bundle")
     assert [program.device_kind for program in manifest.programs] == ["TPU v5 lite", "TPU v4"]
     assert [target.target for target in manifest.targets] == ["v5e:2x2", "v4:2x2x1:megacore"]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("jit__lambda on ")]
+    assert sorted(line.split()[2].rstrip(":") for line in lines) == ["v4:2x2x1:megacore", "v5e:2x2"]
+    assert "needed; fits: " in lines[1]
     assert dict(os.environ) == before
     assert json.loads((tmp_path / "bundle" / "manifest.json").read_text())["format_version"] == 1
 
