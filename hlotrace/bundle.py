@@ -102,7 +102,11 @@ class Program:
 
 @dataclass(frozen=True)
 class OtherCompile:
-    """Compiles that are counted and listed, not treated as programs: eager primitives and library helpers."""
+    """Compiles that are counted and listed, not treated as programs.
+
+    Attributes:
+        kind: `eager` (a primitive), `helper` (a library's), or `host`: put on the host CPU in a capture for a target.
+    """
 
     name: str
     kind: str

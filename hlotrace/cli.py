@@ -15,7 +15,7 @@ import typer
 
 from hlotrace import __version__
 from hlotrace._console import guarded, reading, write
-from hlotrace.errors import HlotraceError, unknown_name
+from hlotrace.errors import CaptureError, HlotraceError, unknown_name
 from hlotrace.units import format_bytes
 
 DATA_FORMATS = ("json", "csv")
@@ -230,7 +230,7 @@ def capture(
 
     words = list(arguments or [])
     if entry is not None and model is not None:
-        words, model = [model, *words], None
+        words, model = _arguments_of_entry([model, *words]), None
     options = CaptureOptions(
         script=Path(model) if model is not None else None,
         arguments=tuple(words),
@@ -249,6 +249,16 @@ def capture(
     if not captured.interrupted:
         _summarise(captured.path)
     raise typer.Exit(captured.exit_code)
+
+
+def _arguments_of_entry(words: list[str]) -> list[str]:
+    """What follows `--entry`, unless it is a script that the user meant."""
+    after = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+    if words != after and (words[0].endswith(".py") or Path(words[0]).is_file()):
+        raise CaptureError(
+            "give this script or --entry, one of the two", place=words[0], remedy="The entry's arguments come after --."
+        )
+    return words
 
 
 def _summarise(path: Path) -> None:

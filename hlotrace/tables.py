@@ -389,7 +389,9 @@ COMPILATIONS = Table(
         Column("module", "string", "the module it made; null where it was only counted", references="modules.module"),
         Column("name", "string", "the HLO module name"),
         Column("function", "string", "the function, as the program names it"),
-        Column("kind", "string", "program, eager (a primitive run by itself) or helper (made inside a library)"),
+        Column(
+            "kind", "string", "program, eager (a primitive run by itself), helper (a library's) or host (on the CPU)"
+        ),
         Column("signature", "string", "the arguments' paths, dtypes, shapes and shardings, and static values"),
         Column("defined_file", "string", "the file that defines the function"),
         Column("defined_line", "int", "its line there"),

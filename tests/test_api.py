@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -95,6 +96,20 @@ def test_a_bundle_is_not_overwritten_unless_forced(tmp_path: Path, arguments: tu
     hlotrace.capture(step, *arguments, out=tmp_path / "bundle", steps=0, force=True)
 
 
+def test_a_disk_that_is_full_is_told_after_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def record() -> None:
+        with hlotrace.record(tmp_path / "bundle", steps=0):
+            assert float(jax.jit(lambda x: x * 2)(1.0)) == 2.0
+
+    monkeypatch.setattr("hlotrace.capture.session.require_room", full)
+    with pytest.raises(CaptureError, match=r"^no space left in "):
+        record()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unknown_target_is_refused_at_once() -> None:
     with pytest.raises(CaptureError, match="no target is named 'v5x'"):
         hlotrace.capture(step, target="v5x")
@@ -116,6 +131,22 @@ def test_a_target_compiles_in_a_live_process_and_leaves_it_as_it_was(
     assert read_manifest(tmp_path / "structs").programs[0].arguments[0].dtype == "bfloat16"
     assert (dict(os.environ), jax.config.jax_platforms, jax.devices()) == before
     assert jnp.array_equal(compiled(*arguments)["w"], expected)
+
+
+_BEFORE_A_BACKEND = """
+import sys, jax, jax.numpy as jnp, hlotrace
+hlotrace.capture(lambda x: x * 2, jax.ShapeDtypeStruct((8,), jnp.float32), target="v5e:2x2", out=sys.argv[1])
+print([device.platform for device in jax.devices()], jax.jit(lambda x: x + 1)(1.0), jax.config.jax_platforms)
+"""
+
+
+@pytest.mark.tpu_compiler
+def test_a_target_leaves_no_backend_where_there_was_none(tmp_path: Path) -> None:
+    pytest.importorskip("libtpu")
+    command = [sys.executable, "-c", _BEFORE_A_BACKEND, str(tmp_path / "bundle")]
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    done = subprocess.run(command, env=environment, check=True, timeout=240, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == "['cpu'] 2.0 cpu\n"
 
 
 _ON_EIGHT_DEVICES = """

@@ -99,6 +99,13 @@ def jit_uses(request: pytest.FixtureRequest, capture: Callable[..., Captured]) -
     return captured
 
 
+@pytest.fixture(params=["native", pytest.param("v5e", marks=needs_compiler)])
+def jit_long_names(request: pytest.FixtureRequest, capture: Callable[..., Captured]) -> Captured:
+    captured: Captured = capture("long_names.py", target=V5E if request.param == "v5e" else None)
+    assert captured.returncode == 0, captured.stderr
+    return captured
+
+
 # -- as Python runs it
 
 
@@ -342,6 +349,18 @@ def test_only_the_users_functions_are_programs(libraries: Captured) -> None:
     assert sum(other.count for other in libraries.result.other_compiles) >= 10
 
 
+def test_functions_with_long_names_are_kept_with_all_their_dumps(jit_long_names: Captured) -> None:
+    short, *long = jit_long_names.result.programs
+    assert [len(program.function) for program in long] == [150, 200, 250, 300]
+    for program in long:
+        kinds = [
+            sorted(name.rpartition(".jit_")[2].partition(each.name[4:])[2] for name in jit_long_names.files(each))
+            for each in (short, program)
+        ]
+        assert kinds[0] == kinds[1]
+        assert program.module == f"{program.name}@{program.target.replace(':', '_')}"
+
+
 # -- other kinds of program
 
 
@@ -543,7 +562,7 @@ def test_a_lowering_that_fails_is_kept_and_is_the_scripts_own_error(capture: Cal
     assert failure is not None
     assert failure.kind == "lowering"
     assert captured.result.script_error is not None
-    assert failure.message.startswith(captured.result.script_error)
+    assert failure.message.startswith(captured.result.script_error.removesuffix("…"))
     assert captured.returncode == 1
 
 
@@ -553,6 +572,60 @@ def test_with_run_programs_really_run_on_the_cpu_beside_the_compile(capture: Cal
     assert "sum 4.0" in captured.stdout
     (program,) = captured.result.programs
     assert (program.target, program.calls) == ("v5e:2x2", 1)
+
+
+@needs_compiler
+@pytest.mark.parametrize("run", [False, True])
+def test_what_a_script_is_told_and_compiles_is_the_same_whether_it_runs_or_not(
+    capture: Callable[..., Captured], run: bool
+) -> None:
+    captured = capture("asks_platform.py", target=V5E, run=run)
+    assert captured.returncode == 0, captured.stderr
+    assert captured.stdout.startswith("told tpu tpu TPU v5 lite\n")
+    assert f"branches {512.0 if run else 0.0}\n" in captured.stdout
+    branches, kernel = captured.program("branches"), captured.program("doubles")
+    assert branches.cost_analysis is not None
+    assert branches.cost_analysis["flops"] >= 2 * 8 * 8 * 128
+    assert "kernel 0.0\n" in captured.stdout
+    assert (kernel.target, kernel.failure, kernel.calls) == ("v5e:2x2", None, 1)
+    unable = [note for note in captured.result.notes if note.startswith("doubles (") and "gives zeros" in note]
+    assert len(unable) == run
+    assert unable == [event.detail for event in captured.events if event.stage == "note"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("run", [False, True])
+def test_what_a_script_puts_on_the_host_cpu_stays_there_and_is_counted_apart(
+    capture: Callable[..., Captured], run: bool
+) -> None:
+    captured = capture("on_host.py", target=V5E, run=run)
+    assert captured.returncode == 0, captured.stderr
+    assert "devices cpu cpu True 4 tpu\n" in captured.stdout
+    assert "small [2.0, 2.0]\n" in captured.stdout
+    assert captured.stdout.count("on the host\n") == 5
+    assert [program.function for program in captured.result.programs] == ["layer"]
+    others = {other.name: other for other in captured.result.other_compiles if other.kind == "host"}
+    functions = {"default_device", "by_string", "follows_data", "by_backend", "on_a_mesh"}
+    assert set(others) == {f"jit_{function}" for function in functions}
+    place = others["jit_follows_data"].defined_at
+    assert place is not None
+    assert re.search(r"scripts/on_host\.py:\d+$", place)
+    assert sum("stays on the host CPU" in event.detail for event in captured.events) == 5
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", ["8", "32"])
+def test_a_pmap_over_more_devices_says_how_many(capture: Callable[..., Captured], size: str) -> None:
+    captured = capture("counts_devices.py", target=V5E, argv=["pmap", size])
+    assert [event.detail for event in captured.events if event.stage == "needs_devices"] == [size]
+
+
+@needs_compiler
+def test_a_script_that_checks_its_devices_is_told_to_name_a_topology(capture: Callable[..., Captured]) -> None:
+    captured = capture("counts_devices.py", target=V5E, argv=["assert"])
+    (told,) = [event.detail for event in captured.events if event.stage == "note"]
+    assert told.endswith("than the 4 of v5e:2x2: name a topology that has it, such as --target v5e:4x4")
+    assert captured.result.notes == [told]
 
 
 @needs_compiler

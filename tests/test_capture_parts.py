@@ -173,6 +173,15 @@ def test_module_names_are_unique_and_fit_a_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "programs").iterdir()) == sorted(names)
 
 
+@pytest.mark.parametrize("letter", ["f", "é", "層"])
+def test_a_long_module_name_fits_a_folder_and_differs_from_one_that_starts_alike(tmp_path: Path, letter: str) -> None:
+    session = Session(CaptureSpec(staging=str(tmp_path)))
+    names = {session.start_program(f"jit_{letter * 300}{end}", "v5e:2x2").module for end in "ab"}
+    assert {path.name for path in (tmp_path / "programs").iterdir()} == names
+    assert len(names) == 2
+    assert all(len(name.encode()) < 140 and name.startswith(f"jit_{letter}") for name in names)
+
+
 def test_the_child_imports_the_standard_library_only() -> None:
     import subprocess
 

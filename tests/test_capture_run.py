@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from hlotrace.bundle import read_manifest
+from hlotrace.capture.interpreter import Interpreter
 from hlotrace.capture.run import Captured, CaptureOptions, run_capture
 from hlotrace.errors import CaptureError
 
@@ -164,10 +165,10 @@ def test_an_unknown_target_is_refused_before_anything_is_looked_at() -> None:
 
 def test_what_is_no_python_is_refused(tmp_path: Path, script: Path) -> None:
     other = tmp_path / "other"
-    other.write_text("#!/bin/sh\necho oh no >&2; exit 3\n")
+    other.write_text('#!/bin/sh\necho "$2: no such option" >&2; exit 3\n')
     other.chmod(0o755)
-    assert (
-        _message(CaptureOptions(script=script, python=str(other))) == f"{other}: expected a Python interpreter: oh no."
+    assert _message(CaptureOptions(script=script, python=str(other))) == (
+        f"{other}: this is not a Python with jax: it ended with 3. Give another --python."
     )
 
 
@@ -199,6 +200,17 @@ def test_a_target_without_libtpu_is_refused_with_the_command_that_installs_it(
     )
 
 
+@pytest.mark.parametrize(("targets", "extra"), [((), "jax"), (("v5e",), "tpu")])
+def test_in_our_own_environment_what_is_missing_is_installed_as_documented(
+    script: Path, monkeypatch: pytest.MonkeyPatch, targets: tuple[str, ...], extra: str
+) -> None:
+    monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
+    without = Interpreter(sys.executable, "3.12.0", {})
+    monkeypatch.setattr("hlotrace.capture.run.find_interpreter", lambda _python: without)
+    message = _message(CaptureOptions(script=script, targets=targets))
+    assert message.endswith(f"Install it: {sys.executable} -m pip install 'hlotrace[{extra}]'.")
+
+
 def test_a_bundle_is_not_overwritten_and_force_replaces_it(fake_python: str, tmp_path: Path) -> None:
     out = tmp_path / "bundle"
     _fake_capture("whole", fake_python, out)
@@ -217,6 +229,24 @@ def test_force_keeps_the_old_bundle_when_the_new_capture_fails(fake_python: str,
     with pytest.raises(CaptureError, match="nothing was compiled"):
         _fake_capture("nothing", fake_python, out, force=True)
     assert read_manifest(out).status == "complete"
+    assert _hidden(tmp_path) == []
+
+
+def test_force_replaces_no_complete_bundle_by_a_partial_one(
+    fake_python: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "bundle"
+    _fake_capture("whole", fake_python, out)
+    captured = _fake_capture("leaves", fake_python, out, force=True)
+    assert read_manifest(out).status == "complete"
+    assert captured.path.parent == tmp_path
+    assert captured.path.name.startswith("bundle.")
+    assert captured.path.name.endswith(".partial")
+    assert read_manifest(captured.path).status == "partial"
+    assert f"{out} is left as it is, since the new bundle is partial\n" in capfd.readouterr().err
+    _fake_capture("leaves", fake_python, captured.path, force=True)
+    _fake_capture("whole", fake_python, captured.path, force=True)
+    assert read_manifest(captured.path).status == "complete"
     assert _hidden(tmp_path) == []
 
 
@@ -453,6 +483,28 @@ def test_an_entry_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+def test_an_entry_takes_no_script_and_its_arguments_after_two_dashes(tmp_path: Path) -> None:
+    (tmp_path / "entries.py").write_text("import sys\ndef make(): raise SystemExit(str(sys.argv))\n")
+    (tmp_path / "data").touch()
+    for word in ("other.py", "data"):
+        done = _capture(tmp_path, "--entry", "entries:make", word)
+        assert done.stderr == (
+            f"hlotrace: {word}: give this script or --entry, one of the two. The entry's arguments come after --.\n"
+        )
+        assert done.returncode == 2
+    done = _capture(tmp_path, "--entry", "entries:make", "--", "data", "other.py")
+    assert done.stderr.startswith("['entries:make', 'data', 'other.py']\n")
+
+
+def test_a_long_message_of_a_script_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("raise ValueError('long ' * 2000 + '\\nsecond line')\n")
+    done = _capture(tmp_path, "model.py", "-o", "bundle")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("hlotrace: model.py raised ValueError: long long")
+    assert "…; nothing was compiled" in last
+    assert len(last) < 350
+
+
 def test_a_script_that_compiles_nothing_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("import jax.numpy as jnp\njnp.ones(3) + 1\n")
     done = _capture(tmp_path, "model.py", "-o", "bundle")
@@ -470,6 +522,33 @@ def test_an_entry_function_is_captured(tmp_path: Path) -> None:
     manifest = read_manifest(tmp_path / "bundle")
     assert manifest.entry == "entries:make"
     assert manifest.programs[0].arguments[0].shape == [4]
+    assert "$ hlotrace capture --entry entries:make --target v5e\n" in done.stderr
+
+
+_DISK_FULL_AFTER_ONE = """import jax, os, errno, pathlib
+jax.jit(lambda x: x * 2).lower(1.0).compile()
+def full(*_args, **_kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+{patch} = full
+try:
+    jax.jit(lambda x: x * 3).lower(1.0).compile()
+except OSError:
+    print("an error in the script")
+import time
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("patch", ["pathlib.Path.write_text", "pathlib.Path.mkdir", "os.statvfs"])
+def test_a_disk_that_is_full_ends_the_capture_in_one_line(tmp_path: Path, patch: str) -> None:
+    (tmp_path / "model.py").write_text(_DISK_FULL_AFTER_ONE.format(patch=patch))
+    done = _capture(tmp_path, "model.py", "--steps", "0", "-o", "bundle")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"hlotrace: no space left in {tmp_path}; nothing is kept.")
+    assert "Traceback" not in done.stderr
+    assert "an error" not in done.stdout
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "model.py"]
 
 
 def test_two_captures_at_once_work_side_by_side(tmp_path: Path, script: Path) -> None:
@@ -516,6 +595,9 @@ def test_a_capture_for_two_targets_runs_the_script_for_each(tmp_path: Path) -> N
     manifest = read_manifest(tmp_path / "bundle")
     assert [program.device_kind for program in manifest.programs] == ["TPU v5 lite", "TPU v4"]
     assert [target.target for target in manifest.targets] == ["v5e:2x2", "v4:2x2x1:megacore"]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("jit__lambda on ")]
+    assert sorted(line.split()[2].rstrip(":") for line in lines) == ["v4:2x2x1:megacore", "v5e:2x2"]
+    assert "needed; fits: " in lines[1]
     assert dict(os.environ) == before
     assert json.loads((tmp_path / "bundle" / "manifest.json").read_text())["format_version"] == 1
 

@@ -11,13 +11,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.capture.destination import Destination
+from hlotrace import bundle
+from hlotrace.capture.destination import Destination, told_when_full
+from hlotrace.capture.failures import named_line
 from hlotrace.capture.outcome import Round, drop_unfinished, make_manifest, nothing_compiled
 from hlotrace.capture.process import ChildEnd
 from hlotrace.capture.run import SUFFIX
 from hlotrace.capture.spec import CHILD_RESULT, CaptureSpec
 from hlotrace.capture.targets import choose, for_devices
-from hlotrace.errors import MissingDependency
+from hlotrace.errors import CaptureError, MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +52,7 @@ def capture(
         out: the bundle's place; by default NAME.hlotrace in the current directory.
         steps: without a target, how often to run it for the profiler's trace; 0 only compiles.
         passes: dump the module after every pass too.
-        force: replace a bundle that is there.
+        force: replace a bundle that is there; a partial one goes beside a complete one.
         **kwargs: its keyword arguments.
 
     Raises:
@@ -79,7 +81,7 @@ def record(out: str | os.PathLike[str], *, steps: int = 3, passes: bool = False,
         out: the bundle's place. It is written as the block ends, also when the block raises.
         steps: how many steps of the main program go into the profiler's trace; 0 makes none.
         passes: dump the module after every pass too.
-        force: replace a bundle that is there.
+        force: replace a bundle that is there; a partial one goes beside a complete one.
 
     Raises:
         CaptureError: a bundle is there already, or nothing was compiled.
@@ -100,8 +102,6 @@ class _Rounds(list[Round]):
 @contextlib.contextmanager
 def _bundle(out: Path, name: str, force: bool) -> Iterator[tuple[Path, _Rounds]]:
     """A staging directory that becomes the bundle as the block ends."""
-    from hlotrace import bundle
-
     destination = Destination(out, force=force)
     rounds = _Rounds()
     try:
@@ -111,13 +111,23 @@ def _bundle(out: Path, name: str, force: bool) -> Iterator[tuple[Path, _Rounds]]
             (destination.staging / CHILD_RESULT).unlink(missing_ok=True)
             programs = [program for round_ in rounds for program in round_.result.programs]
             if programs:
-                drop_unfinished(destination.staging, programs)
-                bundle.write_manifest(destination.staging, make_manifest([], name, rounds))
-                rounds.place = destination.commit()
+                rounds.place = _written(destination, name, rounds, programs)
         if not programs:
             raise nothing_compiled(name, rounds)
     finally:
         destination.discard()
+
+
+def _written(destination: Destination, name: str, rounds: _Rounds, programs: list[bundle.Program]) -> Path:
+    """Where the bundle is, once it is whole."""
+    lost = next((round_.result.error for round_ in rounds if round_.result.error), None)
+    if lost is not None:
+        raise CaptureError(lost)
+    with told_when_full(destination.path.parent):
+        drop_unfinished(destination.staging, programs)
+        manifest = make_manifest([], name, rounds)
+        bundle.write_manifest(destination.staging, manifest)
+        return destination.commit(manifest.status)
 
 
 @contextlib.contextmanager
@@ -133,7 +143,7 @@ def _recording(spec: CaptureSpec, choice: Choice | None, rounds: _Rounds) -> Ite
             yield
             session.finished, session.exit_code = True, 0
         except BaseException as error:
-            session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0]
+            session.script_error = named_line(error)
             raise
         finally:
             _finish(session)
@@ -148,15 +158,18 @@ def _finish(session: Session) -> None:
 
 @contextlib.contextmanager
 def _left_as_it_was(spec: CaptureSpec) -> Iterator[None]:
-    """Environment variables, JAX's choice of platforms and its compiled programs."""
+    """Environment variables, JAX's choice of platforms, its backends and its compiled programs."""
     import jax
+    from jax.extend import backend
 
-    from hlotrace import bundle
+    from hlotrace.capture.install import backend_if_started
     from hlotrace.capture.topology import prepare_environment
 
     config: Any = jax.config
     forget: Any = jax.clear_caches
+    stop: Any = backend.clear_backends
     variables, platforms = dict(os.environ), config.jax_platforms
+    started = backend_if_started() is not None
     forget()
     if spec.target is not None:
         prepare_environment(Path(spec.staging) / bundle.LOGS)
@@ -164,6 +177,8 @@ def _left_as_it_was(spec: CaptureSpec) -> Iterator[None]:
         yield
     finally:
         forget()
+        if spec.target is not None and not started:
+            stop()  # what stood in for the target is not this process's own
         for name in set(os.environ) - set(variables):
             del os.environ[name]
         os.environ.update(variables)

@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hlotrace import bundle
-from hlotrace.errors import CaptureError
+from hlotrace.errors import CaptureError, ParseError
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_ROOM = 1 << 16
+
+
+def cannot_write(error: OSError, directory: Path) -> CaptureError:
+    """What ends a capture whose bundle cannot be written."""
+    what = "no space left" if error.errno in _NO_SPACE else f"cannot write: {error.strerror}"
+    return CaptureError(
+        f"{what} in {directory}; nothing is kept", remedy="Make room there, or give another place with -o."
+    )
+
+
+@contextmanager
+def told_when_full(directory: Path) -> Iterator[None]:
+    """A full disk is told in one line.
+
+    Raises:
+        CaptureError: the block met one.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        raise cannot_write(error, directory) from None
+
+
+def require_room(directory: Path) -> None:
+    """Raise what a full disk raises, before it is quite full."""
+    there = os.statvfs(directory)
+    if there.f_blocks and there.f_bavail * there.f_frsize < _ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Destination:
@@ -17,7 +52,7 @@ class Destination:
 
     Args:
         path: where the bundle is to be.
-        force: a bundle that is there already is replaced, once the new one is whole.
+        force: a bundle that is there already is replaced, once the new one is written; a complete one not by a partial.
 
     Raises:
         CaptureError: something is there that may not be replaced, or nothing can be written there.
@@ -36,12 +71,16 @@ class Destination:
                 f"cannot write a bundle there: {error.strerror}", place=str(path), remedy="Give another place with -o."
             ) from None
 
-    def commit(self) -> Path:
-        """Move the finished bundle into its place, and give that place.
+    def commit(self, status: str) -> Path:
+        """Move the finished bundle, complete or partial, into its place, and give that place.
+
+        A partial one goes beside a complete one that is there.
 
         Raises:
             CaptureError: another capture has put one there meanwhile; the message says where this one was kept.
         """
+        if status == "partial" and self.force and self._is_complete():
+            return self.staging.rename(self._beside("partial", hidden=False))
         old = None
         if self.force and self.path.exists():
             self._check()
@@ -65,6 +104,12 @@ class Destination:
         """Remove what was staged, if it is still there."""
         with suppress(FileNotFoundError):
             shutil.rmtree(self.staging)
+
+    def _is_complete(self) -> bool:
+        try:
+            return bundle.read_manifest(self.path).status == "complete"
+        except (OSError, ParseError):
+            return False
 
     def _check(self) -> None:
         place, remedy = str(self.path), "Give another place with -o."

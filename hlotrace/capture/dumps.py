@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,4 +32,5 @@ def give_user_theirs(folder: Path) -> None:
     """Copy a compile's dumps to where the user's XLA_FLAGS would have had them."""
     own = _OWN.search(os.environ.get("XLA_FLAGS", ""))
     if own and own[1] not in _NOT_FOLDERS and folder.is_dir():
-        shutil.copytree(folder, own[1], dirs_exist_ok=True)
+        with suppress(OSError):  # XLA does not fail either where it cannot write its dumps
+            shutil.copytree(folder, own[1], dirs_exist_ok=True)

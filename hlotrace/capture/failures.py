@@ -6,6 +6,7 @@ import re
 
 from hlotrace.bundle import Failure
 
+_LONGEST_LINE = 200
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B\b|\b)(?:ytes)?"
 _USED_OF = re.compile(rf"[Uu]sed\s+{_SIZE}\s+of\s+{_SIZE}")
@@ -25,6 +26,17 @@ def compile_failure(message: str) -> Failure:
     space = _SPACE.search(message)
     name = next((group for group in space.groups() if group), None) if space else None
     return Failure("out_of_memory", message, needed, available, name.lower() if name else None)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, as much of it as fits a line."""
+    line = str(error).strip().partition("\n")[0]
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
+
+
+def named_line(error: BaseException) -> str:
+    """The last line of an exception's traceback, as much of it as fits a line."""
+    return f"{type(error).__name__}: {first_line(error)}".removesuffix(": ")
 
 
 def _sizes(message: str) -> tuple[int | None, int | None]:

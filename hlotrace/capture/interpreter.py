@@ -39,25 +39,24 @@ class Interpreter:
     def require_jax(self) -> None:
         """Refuse an interpreter that cannot run a JAX script."""
         if "jax" not in self.packages:
-            raise CaptureError(
-                "jax is not installed there", place=self.executable, remedy=f"Install it: {self._pip('jax')}."
-            )
+            raise CaptureError("jax is not installed there", place=self.executable, remedy=self._install("jax"))
 
     def require_libtpu(self) -> None:
-        """Refuse an interpreter without the TPU compiler."""
-        if "libtpu" in self.packages or os.environ.get("TPU_LIBRARY_PATH"):
+        """Refuse an interpreter without jax or the TPU compiler."""
+        if "jax" in self.packages and ("libtpu" in self.packages or os.environ.get("TPU_LIBRARY_PATH")):
             return
         if sys.platform != "linux":
             raise CaptureError("the TPU compiler, libtpu, exists for Linux only", place=sys.platform)
-        raise CaptureError(
-            "libtpu, the TPU compiler, is not installed there",
-            place=self.executable,
-            remedy=f"Install it: {self._pip('jax[tpu]', self.packages.get('jax'))}.",
-        )
+        what = "libtpu, the TPU compiler," if "jax" in self.packages else "jax with libtpu, the TPU compiler,"
+        raise CaptureError(f"{what} is not installed there", place=self.executable, remedy=self._install("tpu"))
 
-    def _pip(self, package: str, version: str | None = None) -> str:
-        pinned = f"{package}=={version}" if version and version[0].isdigit() else package
-        return f"{self.executable} -m pip install '{pinned}'"
+    def _install(self, extra: str) -> str:
+        """The command: for our own environment as the documentation has it, for another with the jax that it has."""
+        package = f"hlotrace[{extra}]"
+        if self.executable != sys.executable:
+            version = self.packages.get("jax", "")
+            package = ("jax[tpu]" if extra == "tpu" else "jax") + (f"=={version}" if version[:1].isdigit() else "")
+        return f"Install it: {self.executable} -m pip install '{package}'."
 
 
 def find_interpreter(python: str | None = None) -> Interpreter:
@@ -96,5 +95,5 @@ def _ask(executable: str) -> Interpreter:
     except OSError as error:
         reason = error.strerror or str(error)
     except (json.JSONDecodeError, IndexError, TypeError, KeyError):
-        reason = (done.stderr.strip() or done.stdout.strip() or f"it ended with {done.returncode}").splitlines()[-1]
-    raise CaptureError(f"expected a Python interpreter: {reason}", place=executable)
+        reason = f"it ended with {done.returncode}"
+    raise CaptureError(f"this is not a Python with jax: {reason}", place=executable, remedy="Give another --python.")

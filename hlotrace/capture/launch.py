@@ -11,16 +11,19 @@ import io
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hlotrace import bundle
+from hlotrace.capture.failures import named_line
 from hlotrace.capture.session import Session, compiler_environment
-from hlotrace.capture.shortage import devices_wanted
+from hlotrace.capture.shortage import devices_asserted, devices_wanted
 from hlotrace.capture.spec import CaptureSpec, Event
+from hlotrace.capture.targets import choose, for_devices
 from hlotrace.capture.topology import collect_logs, prepare_environment
-from hlotrace.errors import HlotraceError
+from hlotrace.errors import CaptureError, HlotraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +67,8 @@ def _told(session: Session, error: HlotraceError) -> int:
 def _close(session: Session) -> None:
     """Registered before the script's own `atexit` functions, so it runs after them."""
     session.write(now=True)
-    collect_logs(session.staging / bundle.LOGS)
+    with session.writing():
+        collect_logs(session.staging / bundle.LOGS)
 
 
 def when_jax_is_imported(then: Callable[[], None]) -> None:
@@ -130,9 +134,10 @@ def _run(session: Session, body: Callable[[CaptureSpec], None]) -> int:
         session.exit_code = _told(session, error)
     except BaseException as error:
         session.finished, session.exit_code = True, 1
-        session.script_error = f"{type(error).__name__}: {error}".partition("\n")[0].removesuffix(": ")
+        session.script_error = named_line(error)
         _say_what_is_short(session, error)
         _print_as_python_would(error)
+        _name_a_topology(session, error)
     return session.exit_code
 
 
@@ -171,6 +176,23 @@ def _say_what_is_short(session: Session, error: BaseException) -> None:
     if target is not None and wanted is not None:
         session.say(Event("needs_devices", target=target.target, detail=str(wanted)))
         time.sleep(_MOMENT)
+
+
+def _name_a_topology(session: Session, error: BaseException) -> None:
+    """A script that checks how many devices there are says to Python alone how many it wants."""
+    target = session.spec.target
+    if target is None or devices_wanted(error, target.device_count) is not None:
+        return
+    wanted = devices_asserted(error, target.device_count)
+    if wanted is None:
+        return
+    with suppress(CaptureError):
+        generation = choose(target.topology_name.partition(":")[0])
+        example = for_devices(generation, wanted or 4 * target.device_count).spec.target
+        session.tell(
+            f"the script may want another number of devices than the {target.device_count} of {target.target}: "
+            f"name a topology that has it, such as --target {example}"
+        )
 
 
 def _exit_code(leaving: SystemExit) -> int:

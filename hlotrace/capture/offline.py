@@ -6,11 +6,13 @@ import os
 import re
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.bundle import Failure
 from hlotrace.capture import describe, placement, seams, standins
 from hlotrace.capture.calls import ProgramCall
+from hlotrace.capture.failures import first_line
 from hlotrace.capture.guess import output_shardings
 from hlotrace.capture.patience import Patience
 from hlotrace.capture.spec import Event
@@ -20,7 +22,7 @@ from hlotrace.capture.zeros import LARGEST_REAL, ZeroCall, bytes_of
 from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from hlotrace.capture.session import Record, Session
     from hlotrace.capture.topology import Topology
@@ -29,6 +31,10 @@ _MOST_KEPT = 64
 """Executables at hand for a script that wraps the same function in `jax.jit` again and again."""
 
 _ASIDE = "_hlotrace_aside"
+
+
+class _OnHost(Exception):
+    """The script put a program on the host's CPU."""
 
 
 class _Here(threading.local):
@@ -49,7 +55,9 @@ class OfflineWatch(Watch):
         super()._take_hold()
         seams.around_device_assignment(self.seams, self._assign)
         seams.around_calls(self.seams, self._call)
-        seams.set_cpu_device_count(self.seams, len(self.topology.devices), self._wanted)
+        platform = self.topology.target.platform
+        seams.stand_in_backend(self.seams, platform, len(self.topology.devices), self._wanted)
+        seams.on_pmap_devices(self.seams, self._require_devices)
         standins.install(self.seams, self.topology, self.session)
         if not self.session.spec.run:
             placement.install(self.seams)
@@ -61,6 +69,11 @@ class OfflineWatch(Watch):
         if wanted > len(self.topology.devices):
             self.session.say(Event("needs_devices", target=self.topology.target.target, detail=str(wanted)))
 
+    def _require_devices(self, found: Sequence[Any], size: int) -> None:
+        """A pmap over more devices than there are fails with an error of other arrays' shapes in newer JAX."""
+        if len(found) < size and self.topology.is_stand_in(found[0]):
+            raise ValueError(f"pmap requires {size} logical devices, but only {len(found)} XLA devices are available")
+
     # -- lowering
 
     def _assign(self, found: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
@@ -68,6 +81,8 @@ class OfflineWatch(Watch):
         _, devices, count = found
         if not self._here.lowering or devices is None or self.topology.is_described(devices[0]):
             return found
+        if not self.topology.is_stand_in(devices[0]):
+            raise _OnHost
         real = self.topology.of_fake(devices)
         return real[0].client, real, count
 
@@ -75,23 +90,31 @@ class OfflineWatch(Watch):
         """A program's lowering for the target; with `run`, beside the one that will really run."""
         if origin.kind != "program" or parameters["lowering_platforms"] is not None:
             return super().lowered(original, origin, args, parameters)
-        computation = self._for_target(original, origin, args, parameters)
+        try:
+            computation = self._for_target(original, origin, args, parameters)
+        except _OnHost:
+            self.session.tell(f"{origin.described} stays on the host CPU, where the script puts it")
+            return super().lowered(original, replace(origin, kind="host"), args, parameters)
         if not self.session.spec.run:
             return computation
         try:
             running = super().lowered(original, origin, args, parameters)
         except Exception as error:
-            reason = str(error).partition("\n")[0]
-            self.session.note(f"{origin.function} cannot run on the CPU and gave zeros: {reason}")
+            self._cannot_run(origin, error)
             return computation
         setattr(running, _ASIDE, computation)
         return running
+
+    def _cannot_run(self, origin: Origin, error: Exception) -> None:
+        self.session.tell(f"{origin.described} cannot run on the CPU and gives zeros: {first_line(error)}")
 
     def _for_target(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
         outer, self._here.lowering = self._here.lowering, True
         platform = self.topology.target.platform
         try:
             return super().lowered(original, origin, args, {**parameters, "lowering_platforms": (platform,)})
+        except _OnHost:
+            raise
         except Exception as error:
             self._not_lowered(Ticket(origin, Asked.of(args, parameters)), parameters["name"], error)
             raise
@@ -135,8 +158,14 @@ class OfflineWatch(Watch):
             self.compile(original, aside, **options)
         finally:
             self._here.calling -= 1
-        executable = original(running, **options)
         ticket = ticket_of(aside)
+        try:
+            executable = original(running, **options)
+        except Exception as error:
+            if ticket is not None:
+                self._cannot_run(ticket.origin, error)
+            running._executable = aside._executable
+            return aside._executable
         if ticket is not None and ticket.record is not None:
             super().adopt(running, ticket.record, executable)
         return executable

@@ -79,7 +79,7 @@ def exit_code(rounds: list[Round]) -> int:
 
 def nothing_compiled(script: str, rounds: list[Round]) -> CaptureError:
     """The error of a capture without a program; it ends hlotrace with the script's own exit code, or else with 2."""
-    eager = sum(other.count for other in _most(other for round_ in rounds for other in round_.result.other_compiles))
+    others = _most(other for round_ in rounds for other in round_.result.other_compiles)
     last = rounds[-1]
     complaints = last.complaints(script)
     if last.end.interrupted:
@@ -89,11 +89,19 @@ def nothing_compiled(script: str, rounds: list[Round]) -> CaptureError:
     elif complaints:
         failure = CaptureError(f"{complaints[-1].rstrip('.')}; nothing was compiled before that, and nothing is kept")
     else:
-        only = f" but {eager} eager operations and library helpers" if eager else ""
         remedy = "Call a function under jax.jit, or name one with --entry."
-        failure = CaptureError(f"nothing was compiled{only}", place=script, remedy=remedy)
+        failure = CaptureError(f"nothing was compiled{_but(others)}", place=script, remedy=remedy)
     failure.exit_code = exit_code(rounds) or CaptureError.exit_code
     return failure
+
+
+def _but(others: list[bundle.OtherCompile]) -> str:
+    """What was compiled, and is no program of the capture's."""
+    on_host = [other.name for other in others if other.kind == "host"]
+    if on_host:
+        return f" for the target: the script puts {', '.join(on_host)} on the host CPU"
+    eager = sum(other.count for other in others)
+    return f" but {eager} eager operations and library helpers" if eager else ""
 
 
 def drop_unfinished(staging: Path, programs: list[bundle.Program]) -> None:
@@ -112,7 +120,7 @@ def make_manifest(argv: list[str], entry: str | None, rounds: list[Round]) -> bu
     for result in results:
         versions |= result.versions
         environment |= result.environment
-    complaints = [line for round_ in rounds for line in round_.complaints(argv[0] if argv else str(entry))]
+    complaints = [line for round_ in rounds for line in round_.complaints(entry or argv[0])]
     notes = [note for result in results for note in result.notes]
     return bundle.Manifest(
         created=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

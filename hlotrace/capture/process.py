@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotrace.capture.spec import CaptureSpec, Event
+from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -56,6 +57,9 @@ def run_child(
         spec: what it does; the pipe for its events is made here.
         progress: what its events are told to.
         stop_when_it_needs_devices: end it as soon as it wants more devices, since it will be started with more.
+
+    Raises:
+        CaptureError: the bundle cannot be written; the child is ended.
     """
     read_end, write_end = os.pipe()
     path = Path(spec.staging) / _SPEC
@@ -95,6 +99,8 @@ def _attend(
             needs_devices = max(needs_devices or 0, int(event.detail))
             if stop_when_it_needs_devices:
                 child.kill()
+        elif event.stage == "lost":
+            raise CaptureError(event.detail)
         else:
             progress.event(event)
     returncode = child.wait()

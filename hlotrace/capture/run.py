@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlotrace import bundle
-from hlotrace.capture.destination import Destination
+from hlotrace.capture.destination import Destination, told_when_full
 from hlotrace.capture.interpreter import Interpreter, find_interpreter
 from hlotrace.capture.outcome import Round, drop_unfinished, make_manifest, nothing_compiled
 from hlotrace.capture.process import run_child
@@ -95,17 +95,19 @@ def run_capture(options: CaptureOptions) -> Captured:
     choices = [choose(word) for word in dict.fromkeys(options.targets)]
     _check(options)
     interpreter = find_interpreter(options.python)
-    interpreter.require_jax()
     if choices:
         interpreter.require_libtpu()
+    else:
+        interpreter.require_jax()
     destination = Destination(options.out or _default_place(options), force=options.force)
     capture = _Capture(options, interpreter, Progress(None if options.quiet else sys.stderr), destination)
+    targets: list[Choice | None] = [*_distinct(choices)]
     try:
-        targets: list[Choice | None] = [*_distinct(choices)]
-        for choice in targets or [None]:
-            if not _go_on(capture, choice):
-                break
-        return _finish(capture)
+        with told_when_full(destination.path.parent):
+            for choice in targets or [None]:
+                if not _go_on(capture, choice):
+                    break
+            return _finish(capture)
     finally:
         destination.discard()
 
@@ -188,4 +190,7 @@ def _finish(capture: _Capture) -> Captured:
     manifest = make_manifest([*argv, *options.arguments], options.entry, rounds)
     bundle.write_manifest(staging, manifest)
     interrupted = any(round_.end.interrupted for round_ in rounds)
-    return Captured(capture.destination.commit(), manifest, manifest.exit_code, interrupted)
+    place = capture.destination.commit(manifest.status)
+    if place != capture.destination.path:
+        capture.progress.say(f"{capture.destination.path} is left as it is, since the new bundle is partial")
+    return Captured(place, manifest, manifest.exit_code, interrupted)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hlotrace.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 _JIT_MODULES = ("jax._src.pjit", "jax._src.api", "jax._src.traceback_util")
@@ -219,6 +219,21 @@ def around_calls(seams: Seams, call: Callable[..., Any]) -> None:
     )
 
 
+def on_pmap_devices(seams: Seams, heard: Callable[[Sequence[Any], int], None]) -> None:
+    """`heard(devices, size)` when a pmap over `size` has found its devices, which may be too few; it may raise."""
+
+    def wrap(original: Any) -> Any:
+        def get_mesh_devices(devices: Any, backend: Any, local_axis_size: int, *args: Any, **kwargs: Any) -> Any:
+            found = original(devices, backend, local_axis_size, *args, **kwargs)
+            heard(found, local_axis_size)
+            return found
+
+        return get_mesh_devices
+
+    place = "jax._src.pmap"
+    seams.replace(place, "_get_mesh_devices", wrap, "devices", "backend", "local_axis_size", optional=True)
+
+
 def on_topology(seams: Seams, heard: Callable[[str, Any], None]) -> None:
     """`heard(name, devices)` when a script describes a topology of its own."""
 
@@ -235,17 +250,36 @@ def on_topology(seams: Seams, heard: Callable[[str, Any], None]) -> None:
     seams.replace("jax.experimental.topologies", "get_topology_desc", wrap)
 
 
-def set_cpu_device_count(seams: Seams, count: int, wanted: Callable[[int | None], None]) -> None:
-    """The CPU client has `count` devices, whatever the flags say; `wanted` hears what JAX's option asked for."""
+def stand_in_backend(seams: Seams, platform: str, count: int, wanted: Callable[[int | None], None]) -> None:
+    """The platform's backend is a CPU client of its own, with `count` devices; the host's CPU stays what it is.
 
-    def wrap(original: Any) -> Any:
+    `wanted` hears how many devices JAX's option asked for.
+    """
+    standing_in: list[str] = []
+
+    def init(original: Any) -> Any:
+        def init_backend(name: str) -> Any:
+            if name != platform:
+                return original(name)
+            standing_in.append(name)
+            try:
+                return original("cpu")
+            finally:
+                standing_in.clear()
+
+        return init_backend
+
+    def make(original: Any) -> Any:
         def make_cpu_client(*args: Any, **kwargs: Any) -> Any:
+            if not standing_in:
+                return original(*args, **kwargs)
             wanted(kwargs.get("num_devices"))
             return original(*args, **{**kwargs, "num_devices": count})
 
         return make_cpu_client
 
-    seams.replace("jaxlib.xla_client", "make_cpu_client", wrap)
+    seams.replace("jax._src.xla_bridge", "_init_backend", init, "platform")
+    seams.replace("jaxlib.xla_client", "make_cpu_client", make)
 
 
 def forget_lowerings() -> None:

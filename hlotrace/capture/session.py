@@ -8,16 +8,19 @@ import platform
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotrace import __version__, bundle
+from hlotrace.capture.destination import cannot_write, require_room
 from hlotrace.capture.spec import CaptureSpec, ChildResult, Event, encode_program
+from hlotrace.capture.tickets import LONGEST_MODULE, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from hlotrace.capture.listener import Listener
     from hlotrace.capture.provenance import Definition
@@ -101,15 +104,26 @@ class Session:
         """The requested target, or empty for this machine's own backend."""
         return self.spec.target.target if self.spec.target else ""
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around what is written into the bundle: an error there ends the capture, and is never the script's."""
+        try:
+            yield
+        except OSError as error:
+            if self.error is None:
+                self.error = str(cannot_write(error, self.staging.parent))
+                self.say(Event("lost", detail=self.error))
+
     def start_program(self, name: str, target: str) -> Record:
         """A new record with a module name of its own and an empty dump folder."""
-        safe = f"{_safe(name)}@{_safe(target)}"
+        safe = f"{_safe(short_name(name, LONGEST_MODULE))}@{_safe(target)}"
         with self._lock:
             self._modules[safe] = count = self._modules.get(safe, 0) + 1
             module = safe if count == 1 else f"{safe}.{count}"
             record = Record(module, self.staging / bundle.PROGRAMS / module)
             self._records.append(record)
-        record.folder.mkdir(parents=True, exist_ok=True)
+        with self.writing():
+            record.folder.mkdir(parents=True, exist_ok=True)
         if self._unwritten:
             self.write(now=True)  # a compile may take minutes, and no signal reaches Python meanwhile
         return record
@@ -120,6 +134,8 @@ class Session:
             record.program = program
             self.compiled_at = time.monotonic()
             self._unwritten = True
+        with self.writing():  # a compiler whose dumps are cut off says nothing of it
+            require_room(self.staging)
         self.write()
 
     def count_other(self, name: str, kind: str, definition: Definition | None, compile_ns: int) -> None:
@@ -139,11 +155,18 @@ class Session:
             kept = {name: value for name, value in self.environment.items() if name in ours}
             self.environment = dict(sorted((kept | theirs).items()))
 
-    def note(self, text: str) -> None:
-        """Keep a sentence for the manifest, once."""
+    def note(self, text: str) -> bool:
+        """Keep a sentence for the manifest, once; whether it is new."""
         with self._lock:
-            if text not in self.notes:
+            new = text not in self.notes
+            if new:
                 self.notes.append(text)
+        return new
+
+    def tell(self, text: str) -> None:
+        """A note that a person should know now, too."""
+        if self.note(text):
+            self.say(Event("note", target=self.target_name, detail=text))
 
     def say(self, event: Event) -> None:
         """One line of progress to the parent, which may be gone."""
@@ -190,7 +213,8 @@ class Session:
         with self._lock:
             self._unwritten = False
             texts = [text for record in self._records if (text := record.encoded())]
-            self.result().write(self.staging, texts)
+            with self.writing():
+                self.result().write(self.staging, texts)
         self._written_at = time.monotonic()
         self._write_cost = self._written_at - start
 

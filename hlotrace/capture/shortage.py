@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import traceback
+
+from hlotrace.capture.provenance import is_library
 
 _SHAPE = r"\(?\[?(\d+(?:, *\d+)*),?\]?\)?"
 _TOLD = (
@@ -11,6 +14,17 @@ _TOLD = (
     re.compile(rf"cannot reshape array of size (\d+) into shape {_SHAPE}"),
     re.compile(r"requires (?P<wanted>\d+) logical devices, but only (?P<there>\d+) XLA devices are available"),
 )
+
+
+def devices_asserted(error: BaseException, count: int) -> int | None:
+    """How many devices a script's own check may want: of what it raises, or of the line that does; 0 is some number."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or is_library(frames[-1].filename):
+        return None
+    said = f"{frames[-1].line} {error}"
+    if "device" not in said:
+        return None
+    return next((number for number in map(int, re.findall(r"\b\d{1,4}\b", said)) if number > count), 0)
 
 
 def devices_wanted(error: BaseException, count: int) -> int | None:

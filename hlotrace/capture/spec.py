@@ -106,7 +106,8 @@ class Event:
     Attributes:
         stage: `topology`, `trace`, `lower`, `compile`, `run`, `profile`; or, without seconds, `failed` (a program that
             gave no executable), `note` (what a person should know now), `needs_devices` (the script wants more devices
-            than the target has: how many is in `detail`, as a number) or `error`.
+            than the target has: how many is in `detail`, as a number), `lost` (the bundle cannot be written) or
+            `error`.
         function: the module name of the program it concerns, such as `jit_train_step`.
         target: as in `TargetSpec.target`, or the native platform.
         seconds: how long the finished stage took; null as a stage starts.

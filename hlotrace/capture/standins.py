@@ -1,9 +1,10 @@
 """What a script sees while its fake CPU devices stand in for a target's.
 
-Device i stands for the topology's device i. `jax.make_mesh` and `create_device_mesh` order devices as they would order
-the real ones. A script that asks for the platform (`jax.default_backend()`, `device.platform`) or the device
-(`device.device_kind`, `coords`, `memory_stats()`) is told the target's; JAX itself, which has to run what is small on
-the CPU, goes on seeing the truth.
+They are a backend of their own, the default one: device i stands for the topology's device i. The host's CPU is there
+beside it, as `jax.devices("cpu")`, and what a script puts there stays there. `jax.make_mesh` and `create_device_mesh`
+order devices as they would order the real ones. A script that asks for the platform (`jax.default_backend()`,
+`device.platform`) or the device (`device.device_kind`, `coords`, `memory_stats()`) is told the target's; JAX itself,
+which has to run what is small on the CPU, goes on seeing the truth.
 """
 
 from __future__ import annotations
@@ -26,17 +27,16 @@ _TOLD_IN_JAX = ("jax.experimental.pallas", "jax._src.pallas", "jax._src.tpu_info
 
 def install(seams: Seams, topology: Topology, session: Session) -> None:
     """Let this process's CPU devices look like the target's."""
-    _keep_to_cpu(seams)
+    _keep_to_stand_ins(seams, topology.target.platform)
     _order_meshes(seams, topology)
-    if not session.spec.run:
-        _tell_target(seams, topology)
+    _tell_target(seams, topology)
     _single_process(seams, session)
 
 
 # -- backends
 
 
-def _keep_to_cpu(seams: Seams) -> None:
+def _keep_to_stand_ins(seams: Seams, platform: str) -> None:
     """A script's own choice of platform would look for hardware that is not here."""
     import jax
     from jax._src import xla_bridge
@@ -44,22 +44,23 @@ def _keep_to_cpu(seams: Seams) -> None:
     bridge = "jax._src.xla_bridge"
     config: Any = jax.config
     started: Any = xla_bridge.backends_are_initialized
+    wanted = f"{platform},cpu"
 
     def backends(original: Any) -> Any:
-        def with_cpu_only() -> Any:
-            if not started() and config.jax_platforms != "cpu":
-                config.update("jax_platforms", "cpu")
+        def with_stand_ins() -> Any:
+            if not started() and config.jax_platforms != wanted:
+                config.update("jax_platforms", wanted)
             return original()
 
-        return with_cpu_only
+        return with_stand_ins
+
+    def get_backend(original: Any) -> Any:
+        if started():  # in a live process what is there stands in
+            return lambda name=None: original("cpu" if name == platform else name)
+        return lambda name=None: original(name or platform)
 
     seams.replace(bridge, "backends", backends)
-    seams.replace(
-        bridge,
-        "_get_backend_uncached",
-        lambda original: lambda platform=None: original("cpu" if platform == "tpu" else platform),
-        optional=True,
-    )
+    seams.replace(bridge, "_get_backend_uncached", get_backend)
 
 
 def _single_process(seams: Seams, session: Session) -> None:
@@ -88,7 +89,7 @@ def _make_mesh(topology: Topology, original: Any) -> Any:
         import jax
 
         given = list(jax.devices() if devices is None else devices)
-        if topology.has(given[0]):
+        if not topology.is_stand_in(given[0]):
             return original(*args, devices=given, **kwargs)
         mesh = original(*args, devices=list(topology.real_array(given)), **kwargs)
         return topology.fake_mesh(mesh)
@@ -104,7 +105,7 @@ def _device_mesh(topology: Topology, position: int, original: Any) -> Any:
 
         devices = args[position] if len(args) > position else kwargs.pop("devices", None)
         given = list(jax.devices() if devices is None else devices)
-        if topology.has(given[0]):
+        if not topology.is_stand_in(given[0]):
             return original(*args[:position], given, *args[position + 1 :], **kwargs)
         real = list(topology.real_array(given))
         return topology.fake_array(original(*args[:position], real, *args[position + 1 :], **kwargs))
@@ -116,17 +117,16 @@ def _device_mesh(topology: Topology, position: int, original: Any) -> Any:
 
 
 def _tell_target(seams: Seams, topology: Topology) -> None:
-    platform = topology.target.platform
-    seams.replace("jax", "default_backend", lambda _original: lambda: platform)
-    seams.replace(_CLASSES, "Client.platform", _told("platform", lambda client: _if_cpu(client, platform)))
+    seams.replace("jax", "default_backend", lambda _original: lambda: topology.target.platform)
+    seams.replace(_CLASSES, "Client.platform", _told("platform", functools.partial(_of_client, topology)))
     for name in ("platform", "device_kind", "coords", "core_on_chip", "slice_index", "num_cores"):
         answer = functools.partial(_of_device, topology, name)
         seams.replace(_CLASSES, f"Device.{name}", _told(name, answer), create=True)
     seams.replace(_CLASSES, "Device.memory_stats", functools.partial(_memory_stats, topology))
 
 
-def _if_cpu(client: Any, platform: str) -> str | None:
-    return platform if "cpu" in str(client.platform_version).lower() else None
+def _of_client(topology: Topology, client: Any) -> str | None:
+    return topology.target.platform if client is topology.stand_in_client() else None
 
 
 def _of_device(topology: Topology, name: str, device: Any) -> Any:

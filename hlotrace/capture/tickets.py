@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     from hlotrace.capture.session import Record
 
 _MARK = "_hlotrace_ticket"
+LONGEST_MODULE = 120
+"""Bytes: XLA leaves out a dump whose name, with what it puts around the module's, does not fit a file's 255."""
+LONGEST_FUNCTION = LONGEST_MODULE - len("shard_map_")
+"""A module is named by JAX's transformation and the function."""
 
 
 @dataclass
@@ -17,7 +22,8 @@ class Origin:
     """What is known of a function once it is traced.
 
     Attributes:
-        kind: `program`, `eager` (one primitive that JAX runs by itself) or `helper` (a library's own function).
+        kind: `program`, `eager` (one primitive that JAX runs by itself), `helper` (a library's own function) or `host`
+            (a program that the script puts on the host CPU, beside the target).
         names: of the leaves of its arguments; results: of what it returns, null where JAX's own names are right.
         lowered: whether it was lowered before.
     """
@@ -30,6 +36,12 @@ class Origin:
     static: dict[str, str] = field(default_factory=dict)
     trace_ns: int | None = None
     lowered: bool = False
+
+    @property
+    def described(self) -> str:
+        """The function and where it is defined, for people."""
+        place = self.definition.place if self.definition else None
+        return f"{self.function} ({place})" if place else self.function
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,14 @@ def attach(computation: Any, ticket: Ticket) -> None:
     """Tie a ticket to a lowered program; JAX caches those, and a cached one keeps its first ticket."""
     if ticket_of(computation) is None:
         setattr(computation, _MARK, ticket)
+
+
+def short_name(name: str, longest: int) -> str:
+    """The name, or as much of it as `longest` bytes hold beside a digest of the whole."""
+    if len(name.encode()) <= longest:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name.encode()[: longest - 9].decode(errors='ignore')}_{digest}"
 
 
 def module_name(computation: Any) -> str:

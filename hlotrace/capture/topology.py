@@ -90,9 +90,19 @@ class Topology:
         """
         return tuple(device if device in self._real else self._one(device) for device in devices)
 
+    def stand_in_client(self) -> Any:
+        """The backend whose devices stand in for the topology's: the default one."""
+        import jax
+
+        return jax.devices()[0].client
+
+    def is_stand_in(self, device: Any) -> bool:
+        """Whether a device is of that backend, and not the host's CPU nor one of a topology."""
+        return not self.is_described(device) and device.client is self.stand_in_client()
+
     def behind(self, device: Any) -> Any:
-        """The topology's device that one of this process stands for; None for a topology's and for one too many."""
-        if self.is_described(device) or device.id >= len(self.devices):
+        """The topology's device that one of this process stands for; None for all others."""
+        if not self.is_stand_in(device) or device.id >= len(self.devices):
             return None
         return self.devices[device.id]
 

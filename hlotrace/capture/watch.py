@@ -13,7 +13,18 @@ from hlotrace.capture.calls import ProgramCall
 from hlotrace.capture.dumps import dump_options, give_user_theirs
 from hlotrace.capture.origins import Origins
 from hlotrace.capture.spec import Event
-from hlotrace.capture.tickets import Asked, Origin, Ticket, attach, mlir_name, mlir_text, module_name, ticket_of
+from hlotrace.capture.tickets import (
+    LONGEST_FUNCTION,
+    Asked,
+    Origin,
+    Ticket,
+    attach,
+    mlir_name,
+    mlir_text,
+    module_name,
+    short_name,
+    ticket_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -89,7 +100,8 @@ class Watch:
     def lower(self, original: Callable[..., Any], args: Any, **parameters: Any) -> Any:
         """Lower as JAX does, and tie the result to where it came from."""
         origin = self.origins.of(parameters["jaxpr"], parameters["name"])
-        return self.lowered(original, origin, args, parameters)
+        name = short_name(parameters["name"], LONGEST_FUNCTION)
+        return self.lowered(original, origin, args, {**parameters, "name": name})
 
     def lowered(self, original: Callable[..., Any], origin: Origin, args: Any, parameters: dict[str, Any]) -> Any:
         """JAX's own lowering, measured."""

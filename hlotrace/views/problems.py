@@ -15,18 +15,19 @@ QUESTION = "What could not be read or does not add up, and what is missing becau
 
 
 def build(tables: Tables, *, top: int) -> list[Block]:
-    """The problems table, or one line that there are none."""
+    """The problems table, or one line that there are none, and what the capture noted."""
     found = tables["problems"]
     heading = Heading("Problems", QUESTION)
+    noted = [Note(f"The capture noted: {note}") for note in (tables.manifest.notes if tables.manifest else [])]
     if found.empty:
-        return [heading, Note("Nothing: everything was read, and what can be compared agrees.")]
+        return [heading, Note("Nothing: everything was read, and what can be compared agrees."), *noted]
     columns = (
         ShownColumn("file", "file", emphasis="path"),
         ShownColumn("place", "place", emphasis="code"),
         ShownColumn("what", "what"),
         ShownColumn("consequence", "consequence"),
     )
-    return [heading, Grid("Problems", cut(found, top), columns, len(found))]
+    return [heading, Grid("Problems", cut(found, top), columns, len(found)), *noted]
 
 
 VIEW = View("problems", "Problems", QUESTION, (TOP,), build)

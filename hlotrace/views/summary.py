@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import alive, costs
 from hlotrace.analyses.findings import findings
+from hlotrace.analyses.modules import by_size
 from hlotrace.units import format_bytes, format_count, format_ns, is_missing
 from hlotrace.views import memory, ops
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
-from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of
+from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of, title
 from hlotrace.views.view import MODULE, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     option = module_option(tables, row)
     blocks += [*what(subject), *failure_notes(subject), headline(subject), *no_time(subject)]
     blocks += finding_notes(subject)
+    if module is None:
+        blocks += other_targets(tables, row)
     if len(subject.launched):
         blocks.append(_narrow(ops.launches_grid(subject.launched, top), LAUNCH_COLUMNS))
     if subject.at_peak is not None:
@@ -249,6 +252,8 @@ def no_time(subject: Subject) -> list[Block]:
 
 def _script(subject: Subject) -> str:
     manifest = subject.tables.manifest
+    if manifest and manifest.entry and ":" in manifest.entry:  # one from Python names a function alone
+        return f"--entry {manifest.entry}"
     return manifest.argv[0] if manifest and manifest.argv else "MODEL.py"
 
 
@@ -263,6 +268,26 @@ def _compile_detail(row: dict[str, Any]) -> str:
         return "not known: a raw dump does not say"
     parts = (("trace", row["trace_ns"]), ("lower", row["lower_ns"]))
     return ", ".join(f"{name} {format_ns(value)}" for name, value in parts if value is not None)
+
+
+def other_targets(tables: Tables, row: dict[str, Any]) -> list[Block]:
+    """The largest module of each other target that was compiled for, a line each: whether it fits, and its time."""
+    largest: dict[str, dict[str, Any]] = {}
+    for other in by_size(tables["modules"]):
+        largest.setdefault(other["target"], other)
+    shown = [other for target, other in largest.items() if target and target != row["target"]]
+    return [Note(f"{title(other)}: {_in_short(other)}.") for other in shown]
+
+
+def _in_short(row: dict[str, Any]) -> str:
+    needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
+    words = [] if needed is None else [f"{format_bytes(needed)} needed", memory.fits(needed, capacity)]
+    if row["error"] is not None:
+        words.append("no executable")
+    estimate = costs.estimated_ns(row, costs.chip_of(row))
+    if estimate is not None:
+        words.append(f"{format_ns(estimate)} estimated for one run")
+    return "; ".join(filter(None, words)) or "no figures"
 
 
 def finding_notes(subject: Subject) -> list[Block]:
