@@ -2,10 +2,14 @@
 
 Newer HLO names a stack frame of the module's tables (`stack_frame_id`), older a `source_file` and `source_line`. Where
 both are there the frame is taken, since the file stands for its innermost frame.
+
+Much of what a model runs stands in libraries: the *user's* line is that of the innermost frame outside of installed
+packages and Python's own library, and the innermost one where there is no such frame.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,11 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from hlotrace.hlo import _value_kernels
+from hlotrace.hlo.fused_demand import ends_of_chains
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hlotrace.hlo.module import Frames, HloModule
+
+_LIBRARY = re.compile(r"(?:^|[/\\])(?:(?:site|dist)-packages|lib(?:64)?[/\\]python\d+\.\d+)[/\\]|^<frozen ")
 
 
 @dataclass(frozen=True)
@@ -25,18 +32,25 @@ class Sources:
     """One row an instruction.
 
     Attributes:
-        file: of the innermost frame; null where none was recorded.
-        line: null where none was recorded.
+        file, line: of the innermost frame; null where none was recorded.
+        user_file, user_line: the user's, as above.
         stack: innermost first, as `file:line function`; null where there is no frame.
-        place: into `places`, -1 where there is no file or no line.
+        place: of the user's line into `places`, -1 where there is no file or no line.
         places: the distinct `file:line`.
     """
 
     file: pa.StringArray
     line: pa.Int64Array
+    user_file: pa.StringArray
+    user_line: pa.Int64Array
     stack: pa.ListArray
     place: NDArray[np.int32]
     places: pa.StringArray
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to an installed package or to Python's own library."""
+    return _LIBRARY.search(file) is not None
 
 
 def sources(hlo: HloModule) -> Sources:
@@ -49,36 +63,54 @@ def sources(hlo: HloModule) -> Sources:
     if frames is None or not len(frames.stack) or not len(frames.locations):
         place, places = _number(file, line, names)
         stack = pa.nulls(hlo.instruction_count, pa.list_(pa.string()))
-        return _sources(file, line, names, stack, place, places)
+        own = _columns(file, line, names)
+        return Sources(*own, *own, stack, place, places)
     known = (hlo.stack_frame > 0) & (hlo.stack_frame <= len(frames.stack))
-    location = np.where(known, frames.stack[np.where(known, hlo.stack_frame, 1) - 1, 0], 0)
-    known &= (location > 0) & (location <= len(frames.locations))
-    location = np.where(known, location, 1) - 1
-    file = np.where(known, frames.locations[location, 0] - 1 + len(names), file)
-    line = np.where(known, frames.locations[location, 2], line)
+    frame = np.where(known, hlo.stack_frame, 1) - 1
+    known &= _has_location(frames, frames.stack[frame, 0])
+    files_before = len(names)
     names += frames.file_names
+    innermost = np.where(known, frames.stack[frame, 0], 1) - 1
+    users = np.where(known, _users_locations(frames)[frame], 1) - 1
     # Frames share few locations: those are numbered instead of the instructions.
     place, places = _number(
-        np.concatenate([frames.locations[:, 0] - 1 + len(files.dictionary), file[~known]]),
+        np.concatenate([frames.locations[:, 0] - 1 + files_before, file[~known]]),
         np.concatenate([frames.locations[:, 2], line[~known]]),
         names,
     )
     own = np.empty(len(file), np.int32)
-    own[known] = place[location[known]]
+    own[known] = place[users[known]]
     own[~known] = place[len(frames.locations) :]
-    return _sources(file, line, names, _stacks(frames, np.where(known, hlo.stack_frame, 0)), own, places)
+
+    def columns(location: NDArray[np.int64]) -> tuple[pa.StringArray, pa.Int64Array]:
+        of_frame = frames.locations[location, 0] - 1 + files_before
+        return _columns(np.where(known, of_frame, file), np.where(known, frames.locations[location, 2], line), names)
+
+    return Sources(
+        *columns(innermost), *columns(users), _stacks(frames, np.where(known, hlo.stack_frame, 0)), own, places
+    )
 
 
-def _sources(
-    file: NDArray[np.int64],
-    line: NDArray[np.int64],
-    names: list[str],
-    stack: pa.ListArray,
-    place: NDArray[np.int32],
-    places: pa.StringArray,
-) -> Sources:
+def _columns(
+    file: NDArray[np.int64], line: NDArray[np.int64], names: list[str]
+) -> tuple[pa.StringArray, pa.Int64Array]:
     files = pa.array(names, pa.string()).take(pa.array(file, mask=(file < 0) | (file >= len(names))))
-    return Sources(files, pa.array(line, mask=line <= 0), stack, place, places)
+    return files, pa.array(line, mask=line <= 0)
+
+
+def _has_location(frames: Frames, location: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return (location > 0) & (location <= len(frames.locations))
+
+
+def _users_locations(frames: Frames) -> NDArray[np.int64]:
+    """For each frame the location of the user's line: its own, or that of the first caller outside of libraries."""
+    location, parent = frames.stack[:, 0], frames.stack[:, 1] - 1
+    of_library = np.array([is_library(name) for name in frames.file_names], bool)
+    file = frames.locations[np.where(_has_location(frames, location), location, 1) - 1, 0] - 1
+    is_users = _has_location(frames, location) & (file >= 0) & (file < len(of_library))
+    is_users[is_users] = ~of_library[file[is_users]]
+    ends = ends_of_chains(np.where(is_users | (parent < 0) | (parent >= len(parent)), np.arange(len(parent)), parent))
+    return np.where((ends >= 0) & is_users[ends], location[ends], location)
 
 
 def _number(
