@@ -126,7 +126,9 @@ def _origin_facts(row: dict[str, Any]) -> Iterable[Component]:
     place = source_of(row)
     if place:
         file, _, line = place.rpartition(":")
-        yield link(f"{PurePosixPath(file).name}:{line}", place, select=f"source:{place}")
+        inner = source_of(row, "source")
+        detail = place if inner in (place, None) else f"{place}\ninnermost frame: {inner}"
+        yield link(f"{PurePosixPath(file).name}:{line}", detail, select=f"source:{place}")
     if row["op_name"]:
         yield link(end_of(row["op_name"], 48), row["op_name"], select=f"scope:{scope_of(row['op_name'])}")
 

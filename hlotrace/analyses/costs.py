@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlotrace import devices
+from hlotrace.analyses import sources
 from hlotrace.units import is_missing
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ COLUMNS = (
     "fusion_kind",
     "custom_call_target",
     "op_name",
-    "source_file",
-    "source_line",
+    *sources.LINES,
     "flops",
     "execution_count",
     "hbm_read_bytes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlotrace.analyses.costs import with_totals
+from hlotrace.analyses.sources import users_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +20,8 @@ COLUMNS = (
     "category",
     "is_launch",
     "op_name",
-    "source_file",
-    "source_line",
+    "user_file",
+    "user_line",
     "execution_count",
     "estimated_cycles",
     "flops",
@@ -77,7 +78,7 @@ def _counted(instructions: pd.DataFrame, computations: pd.DataFrame) -> pd.DataF
 def group_keys(instructions: pd.DataFrame, by: str, depth: int = 0) -> pd.Series:
     """The group of each instruction; null where it has none (no metadata)."""
     if by == "source":
-        return instructions["source_file"] + ":" + instructions["source_line"].astype("string")
+        return users_lines(instructions)
     if by == "scope":
         names = instructions["op_name"]
         scopes = {name: scope_of(name, depth) for name in names.dropna().unique()}

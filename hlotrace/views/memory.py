@@ -18,13 +18,16 @@ from hlotrace.analyses import alive as analysis
 from hlotrace.errors import HlotraceError, unknown_name
 from hlotrace.units import format_bytes
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, ShownColumn, StackedArea
-from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
+from hlotrace.views.common import SOURCE, command, cut, module_option, opening, problems_tail, rows_of, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
     import pandas as pd
 
 QUESTION = "How much memory does it need, when is the peak, and what is alive then?"
+
+INHERITED = " (inherited)"
+"""Behind a source that is not the value's own: that of what produced it."""
 
 AT = Parameter("at", "int", "a schedule position; the peak when not given")
 SPACE = Parameter(
@@ -199,7 +202,7 @@ def categories_grid(where: analysis.Position, moment: str) -> Grid:
         ShownColumn("live_bytes", "alive", "bytes"),
         ShownColumn("share", "share", "share", emphasis="bar"),
     )
-    return Grid(f"By category {moment}", frame, columns, len(frame))
+    return Grid(f"By category {moment}", frame, columns, len(frame), is_records=False)
 
 
 def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
@@ -214,7 +217,7 @@ def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
         *_padding(cut(frame, top)),
         ShownColumn("shape", "shape", emphasis="code"),
         ShownColumn("live", "live"),
-        ShownColumn("source", "source", emphasis="path"),
+        SOURCE,
     )
     shared = int((alive["counted_bytes"] == 0).sum())
     note = f"{shared} of them share their place with a larger one and add nothing." if shared else ""
@@ -222,9 +225,17 @@ def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
 
 
 def _named_sources(buffers: pd.DataFrame) -> pd.DataFrame:
-    """With `source`; arguments have no line in a program, so theirs is the name that the framework gave them."""
+    """With `source`; arguments have no line in a program, so theirs is the name that the framework gave them.
+
+    What a value has from what produced it is marked so.
+    """
     frame = with_source(buffers)
-    return frame.assign(source=frame["source"].fillna(frame["op_name"]))
+    origin = frame["inherited_from"]
+    source, detail = (frame[name].fillna(frame["op_name"]) for name in ("source", "source_detail"))
+    return frame.assign(
+        source=(source + INHERITED).where(origin.notna(), source),
+        source_detail=(detail + "\ninherited from " + origin).where(origin.notna(), detail),
+    )
 
 
 def _padding(frame: pd.DataFrame) -> list[ShownColumn]:
@@ -241,7 +252,7 @@ def allocations_grid(buffers: pd.DataFrame, space: int, top: int) -> Grid:
         ShownColumn("bytes", "size", "bytes", emphasis="bar"),
         *_padding(cut(frame, top)),
         ShownColumn("shape", "shape", emphasis="code"),
-        ShownColumn("source", "source", emphasis="path"),
+        SOURCE,
     )
     return Grid("Largest values", cut(frame, top), columns, len(frame), selects="buffer")
 
