@@ -123,6 +123,8 @@ def _buffer_facts(row: dict[str, Any]) -> Iterable[Component]:
 
 
 def _origin_facts(row: dict[str, Any]) -> Iterable[Component]:
+    if origin := row.get("inherited_from"):
+        yield link(f"made by {end_of(origin, 32)}", "What produced the value", select=f"op:{origin}")
     place = source_of(row)
     if place:
         file, _, line = place.rpartition(":")

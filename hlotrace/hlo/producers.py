@@ -30,9 +30,18 @@ class Producers:
     """
 
     def __init__(self, hlo: HloModule, is_named: NDArray[np.bool_]) -> None:
-        self._hlo = hlo
-        self._is_named = is_named
-        self._graph = call_graph(hlo)
+        graph = call_graph(hlo)
+        self._is_named = is_named.tolist()
+        self._opcode = [hlo.opcodes[number] for number in hlo.opcode.tolist()]
+        self._attributes = hlo.raw_attributes
+        self._operand_start = hlo.operand_start.tolist()
+        self._operands = list(zip(hlo.operand.tolist(), hlo.operand_element.tolist(), strict=True))
+        self._parameter_number = hlo.parameter_number.tolist()
+        self._computation = graph.computation.tolist()
+        self._root = hlo.computation_root.tolist()
+        self._called_start = hlo.called_start.tolist()
+        self._called = list(zip(hlo.called.tolist(), graph.role.tolist(), strict=True))
+        self._caller = graph.caller.tolist()
 
     def producer(self, row: int, index: tuple[int, ...]) -> int:
         """The first instruction with a name on the way back from a part of a result; -1 where there is none.
@@ -54,13 +63,13 @@ class Producers:
 
     def _sources(self, row: int, index: tuple[int, ...]) -> Iterator[Part]:
         """Where a part of a result has its value from, the likeliest first."""
-        opcode = self._hlo.opcodes[self._hlo.opcode[row]]
+        opcode = self._opcode[row]
         if opcode == "parameter":
             yield from self._arguments(row, index)
         elif opcode == "tuple":
             yield from self._operand(row, index[0], index[1:]) if index else ()
         elif opcode == "get-tuple-element":
-            element = attribute_number(self._hlo.raw_attributes[row].as_py() or "", "index", 0)
+            element = attribute_number(self._attributes[row].as_py() or "", "index", 0)
             yield from self._operand(row, 0, (element, *index))
         elif opcode == "while":
             yield from self._roots(row, BODY, index)
@@ -76,27 +85,26 @@ class Producers:
             yield from self._operand(row, 0, ())
 
     def _operand(self, row: int, number: int, index: tuple[int, ...]) -> Iterator[Part]:
-        hlo = self._hlo
-        edge = int(hlo.operand_start[row]) + number
-        if edge < hlo.operand_start[row + 1]:
-            element = int(hlo.operand_element[edge])
-            yield int(hlo.operand[edge]), (index if element < 0 else (element, *index))
+        edge = self._operand_start[row] + number
+        if edge < self._operand_start[row + 1]:
+            source, element = self._operands[edge]
+            yield source, (index if element < 0 else (element, *index))
 
     def _roots(self, row: int, role: int, index: tuple[int, ...]) -> Iterator[Part]:
-        for edge in range(self._hlo.called_start[row], self._hlo.called_start[row + 1]):
-            if self._graph.role[edge] == role and self._hlo.called[edge] >= 0:
-                yield int(self._hlo.computation_root[self._hlo.called[edge]]), index
+        for called, called_as in self._called[self._called_start[row] : self._called_start[row + 1]]:
+            if called_as == role and called >= 0:
+                yield self._root[called], index
 
     def _arguments(self, row: int, index: tuple[int, ...]) -> Iterator[Part]:
         """What the callers of a computation give for one of its parameters."""
-        number = int(self._hlo.parameter_number[row])
-        for edge in self._calls.get(int(self._graph.computation[row]), ()):
-            caller, role = int(self._graph.caller[edge]), self._graph.role[edge]
+        number = self._parameter_number[row]
+        for edge in self._calls.get(self._computation[row], ()):
+            caller, role = self._caller[edge], self._called[edge][1]
             if role in (BODY, CONDITION):
                 yield from self._roots(caller, BODY, index)
                 yield from self._operand(caller, 0, index)
             elif role == BRANCH:
-                yield from self._operand(caller, 1 + edge - int(self._hlo.called_start[caller]), index)
+                yield from self._operand(caller, 1 + edge - self._called_start[caller], index)
             elif role in (FUSION, CALLED, ASYNC):
                 yield from self._operand(caller, number, index)
 
@@ -104,6 +112,6 @@ class Producers:
     def _calls(self) -> dict[int, list[int]]:
         """For each computation the places in `called` that name it."""
         calls: dict[int, list[int]] = {}
-        for edge, computation in enumerate(self._hlo.called.tolist()):
+        for edge, (computation, _) in enumerate(self._called):
             calls.setdefault(computation, []).append(edge)
         return calls
