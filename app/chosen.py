@@ -157,6 +157,12 @@ def source_of(row: dict[str, Any], whose: Literal["user", "source"] = "user") ->
     return f"{file}:{int(line)}" if isinstance(file, str) and not is_missing(line) else None
 
 
+def places_of(row: dict[str, Any]) -> str:
+    """The user's own line of a row, and under it the innermost frame's where that is another; empty for none."""
+    own, innermost = source_of(row), source_of(row, "source")
+    return own or "" if innermost in (own, None) else f"{own}\ninnermost frame: {innermost}"
+
+
 def _spans(first: list[Any], last: list[Any]) -> list[tuple[int, int]]:
     pairs = {(int(a), int(b)) for a, b in zip(first, last, strict=True) if not is_missing(a) and not is_missing(b)}
     return sorted(pairs)

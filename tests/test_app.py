@@ -339,7 +339,8 @@ def test_the_users_line_is_shown_and_the_innermost_in_the_tooltip_and_the_bar(sy
     assert '"tooltipField":"source_detail"' in grid
     _, bar = show_selection(Bundles({"bundle": synthetic.SyntheticTables(rows)}), {"page": "ops"}, "op:dot.1")
     assert "model\\u002flayer.py:12" in as_json(bar)
-    assert "innermost frame: /venv/lib/python3.11/site-packages/flax/linear.py:422" in as_json(bar)
+    assert "innermost frame: " in as_json(bar)
+    assert "linear.py:422" in as_json(bar)
 
 
 def test_a_buffer_says_what_made_it_where_it_says_nothing_itself(synthetic):
@@ -348,7 +349,7 @@ def test_a_buffer_says_what_made_it_where_it_says_nothing_itself(synthetic):
     bundles = Bundles({"bundle": synthetic.SyntheticTables(rows)})
     _, bar = show_selection(bundles, {"page": "memory"}, "buffer:fusion.1{}")
     assert "made by multiply.1" in as_json(bar)
-    assert "layer.py:12 (inherited)" in as_json(page_memory.alive_parts(bundles.module(None, None), State()))
+    assert "layer.py:12 *" in as_json(page_memory.alive_parts(bundles.module(None, None), State()))
 
 
 def test_the_filter_finds_words_in_names_opcodes_scopes_and_sources(layer):

@@ -237,10 +237,14 @@ def test_what_a_value_has_from_what_produced_it_is_marked(synthetic):
     rows["buffers"][0] |= {"user_file": None, "op_name": "params['w']", "inherited_from": "x"}
     grid = of_kind(view_named("memory").build(synthetic.SyntheticTables(rows)), Grid)[-1]
     shown = dict(zip(grid.frame["value"], grid.frame["source"], strict=True))
-    assert shown["fusion.1{}"] == "/home/planted/model/layer.py:12 (inherited)"
-    assert shown["x{}"] == "params['w'] (inherited)"
+    assert shown["fusion.1{}"] == "/home/planted/model/layer.py:12 *"
+    assert shown["x{}"] == "params['w'] *"
     assert shown["multiply.1{}"] == "/home/planted/model/layer.py:12"
     assert "inherited from multiply.1" in html.draw(grid)
+    for view in ("memory", "summary"):
+        drawn = texts(view_named(view).build(synthetic.SyntheticTables(rows)))
+        assert "* The source of what produced the value" in drawn
+    assert "* The source" not in texts(view_named("memory").build(tables_of(synthetic, "layer_rows")))
 
 
 def test_a_report_names_the_innermost_frame_where_one_looks_closer(synthetic):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 QUESTION = "How much memory does it need, when is the peak, and what is alive then?"
 
-INHERITED = " (inherited)"
-"""Behind a source that is not the value's own: that of what produced it."""
+INHERITED = " *"
+INHERITED_NOTE = "* The source of what produced the value, which has none of its own."
 
 AT = Parameter("at", "int", "a schedule position; the peak when not given")
 SPACE = Parameter(
@@ -220,14 +220,19 @@ def alive_grid(alive: pd.DataFrame, moment: str, top: int) -> Grid:
         SOURCE,
     )
     shared = int((alive["counted_bytes"] == 0).sum())
-    note = f"{shared} of them share their place with a larger one and add nothing." if shared else ""
-    return Grid(f"Alive {moment}", cut(frame, top), columns, len(frame), note, "buffer")
+    note = f"{shared} of them share their place with a larger one and add nothing. " if shared else ""
+    shown = cut(frame, top)
+    return Grid(f"Alive {moment}", shown, columns, len(frame), (note + _inherited_note(shown)).strip(), "buffer")
+
+
+def _inherited_note(shown: pd.DataFrame) -> str:
+    return INHERITED_NOTE if shown["inherited_from"].notna().any() else ""
 
 
 def _named_sources(buffers: pd.DataFrame) -> pd.DataFrame:
     """With `source`; arguments have no line in a program, so theirs is the name that the framework gave them.
 
-    What a value has from what produced it is marked so.
+    What a value has from what produced it is marked with INHERITED.
     """
     frame = with_source(buffers)
     origin = frame["inherited_from"]
@@ -254,7 +259,8 @@ def allocations_grid(buffers: pd.DataFrame, space: int, top: int) -> Grid:
         ShownColumn("shape", "shape", emphasis="code"),
         SOURCE,
     )
-    return Grid("Largest values", cut(frame, top), columns, len(frame), selects="buffer")
+    shown = cut(frame, top)
+    return Grid("Largest values", shown, columns, len(frame), _inherited_note(shown), "buffer")
 
 
 def _other_spaces(tables: Tables, row: dict[str, Any], names: dict[int, str], space: int) -> list[Block]:

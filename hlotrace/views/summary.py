@@ -86,7 +86,7 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
 
 def _narrow(grid: Grid, names: tuple[str, ...]) -> Grid:
     """Only the columns that fit a line of any terminal; the view that the grid is of has the others."""
-    return replace(grid, columns=tuple(column for column in grid.columns if column.name in names), note="")
+    return replace(grid, columns=tuple(column for column in grid.columns if column.name in names))
 
 
 def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
