@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def matching(module: Module, selection: Selection, stage: str = "after") -> NDAr
         return lookup.groups("instruction").rows_of(names)
     if selection.kind == "scope":
         return lookup.scope(selection.name)
-    return lookup.groups(selection.kind).rows(selection.name)
+    return lookup.all_by(selection.kind).rows(selection.name)
 
 
 def _counterparts(module: Module, name: str, stage: str) -> NDArray[np.int64]:
@@ -151,10 +151,16 @@ def groups_of(row: dict[str, Any]) -> Iterable[str]:
         yield from (f"scope:{scope}" for scope in scopes)
 
 
-def source_of(row: dict[str, Any]) -> str | None:
-    """`file:line` of a row that has both."""
-    file, line = row["source_file"], row["source_line"]
+def source_of(row: dict[str, Any], whose: Literal["user", "source"] = "user") -> str | None:
+    """`file:line` of a row that has both: the user's own, or (`source`) that of the innermost frame."""
+    file, line = row[f"{whose}_file"], row[f"{whose}_line"]
     return f"{file}:{int(line)}" if isinstance(file, str) and not is_missing(line) else None
+
+
+def places_of(row: dict[str, Any]) -> str:
+    """The user's own line of a row, and under it the innermost frame's where that is another; empty for none."""
+    own, innermost = source_of(row), source_of(row, "source")
+    return own or "" if innermost in (own, None) else f"{own}\ninnermost frame: {innermost}"
 
 
 def _spans(first: list[Any], last: list[Any]) -> list[tuple[int, int]]:

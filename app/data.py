@@ -6,7 +6,7 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hlotrace.analyses import costs, fusions, op_counts
+from hlotrace.analyses import costs, fusions, op_counts, sources
 from hlotrace.analyses.alive import CATEGORIES, spaces
 from hlotrace.analyses.modules import by_size, chosen_module
 from hlotrace.app.lookup import Groups, Lookup
@@ -67,26 +67,29 @@ class Module:
     @cached_property
     def final(self) -> pd.DataFrame:
         """The instructions of the final stage: what runs."""
-        return self._stage(self.row["final_stage"])
+        return self._stage(self.row["final_stage"], self.instructions)
 
     @cached_property
     def before(self) -> pd.DataFrame:
         """The instructions before optimisation; none where that stage was not dumped."""
-        return self._stage(op_counts.BEFORE)
+        return self._stage(op_counts.BEFORE, self.instructions)
 
-    def _stage(self, stage: str | None) -> pd.DataFrame:
-        frame = self.instructions
+    @staticmethod
+    def _stage(stage: str | None, frame: pd.DataFrame) -> pd.DataFrame:
         return frame[(frame["stage"] == stage).fillna(False).astype(bool)].reset_index(drop=True)
 
     @cached_property
     def lookup(self) -> Lookup:
         """The instructions that run, indexed."""
-        return Lookup(self.final)
+        return self._lookup(self.final, self.row["final_stage"])
 
     @cached_property
     def before_lookup(self) -> Lookup:
         """The instructions before optimisation, indexed."""
-        return Lookup(self.before)
+        return self._lookup(self.before, op_counts.BEFORE)
+
+    def _lookup(self, frame: pd.DataFrame, stage: str | None) -> Lookup:
+        return Lookup(frame, lambda: self._stage(stage, self._part("instructions")[["stage", *sources.STACKS]]))
 
     def buffer_groups(self, by: str) -> Groups:
         """Rows of `buffers` by a column."""

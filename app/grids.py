@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import dash_ag_grid as dag
 from dash import dcc, html
 
-from hlotrace.analyses.modules import records
-from hlotrace.app.chosen import source_of
 from hlotrace.app.wiring import data
 from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, colour
 from hlotrace.units import Scale, column_scale, is_missing
@@ -209,7 +207,7 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
     made: dict[str, Any] = {
         "field": column.name,
         "headerName": column.label,
-        "tooltipField": column.name,
+        "tooltipField": column.detail or column.name,
         "cellClass": column.emphasis,
         "filter": "agTextColumnFilter",
         "valueFormatter": {"function": "hlotraceText(params.value)"},
@@ -217,7 +215,7 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
     }
     if column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START):
         made |= {"cellRenderer": "HlotraceTail", "cellClass": f"{column.emphasis} tail"}
-    if column.emphasis == "path":
+    if column.emphasis in ("path", "places"):
         made |= {"flex": 1, "minWidth": min(150, made["width"])}
     if column.name in ("category", "role"):
         made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
@@ -241,13 +239,13 @@ def _width(column: ShownColumn, values: pd.Series) -> int:
     lengths = values.dropna().astype("string").str.len()
     needed = float(lengths.quantile(0.95, interpolation="higher")) if len(lengths) else 0.0
     character = 7.0 if column.emphasis == "code" else 6.8
-    widest = 300 if column.emphasis == "path" else 200
+    widest = 300 if column.emphasis in ("path", "places") else 200
     return int(max(_header_width(column.label), min(widest, needed * character + 30)))
 
 
 def row_data(frame: pd.DataFrame, columns: Sequence[ShownColumn], ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows as a browser gets them: the shown columns, and `id`."""
-    names = list(dict.fromkeys(column.name for column in columns))
+    """The rows as a browser gets them: the shown columns, what tooltips say, and `id`."""
+    names = list(dict.fromkeys(name for column in columns for name in (column.name, column.detail) if name))
     values = [[plain(value) for value in frame[name].tolist()] for name in names]
     rows = zip(*values, strict=True) if names else ()
     return [{"id": identity, **dict(zip(names, row, strict=True))} for identity, row in zip(ids, rows, strict=True)]
@@ -281,9 +279,6 @@ def row_ids(frame: pd.DataFrame, selects: str) -> list[str]:
         "buffer": ("value", "buffer"),
         "module": ("module", "module"),
     }.get(selects, ("", ""))
-    if selects == "source" and {"source_file", "source_line"} <= set(frame.columns):
-        places = [source_of(row) for row in records(frame[["source_file", "source_line"]])]
-        return unique(f"source:{place}" if place else str(index) for index, place in enumerate(places))
     if column in frame.columns:
         return unique(f"{kind}:{name}" for name in frame[column].tolist())
     return [str(index) for index in range(len(frame))]

@@ -8,39 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlotrace.analyses.op_counts import group_keys
+from hlotrace.analyses.row_index import RowIndex
+from hlotrace.analyses.sources import by_any_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from numpy.typing import NDArray
 
-NONE: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
-
-class Groups:
+class Groups(RowIndex):
     """Rows by the value of one column, by number; rows without a value are in no group."""
 
     def __init__(self, values: pd.Series) -> None:
         codes, names = values.factorize()
-        self.names: list[str] = [str(name) for name in names]
         self.codes: NDArray[np.int64] = np.asarray(codes, dtype=np.int64)
-        order = np.argsort(self.codes, kind="stable")
-        bounds = np.searchsorted(self.codes[order], np.arange(len(self.names) + 1))
-        self._order, self._bounds = order, bounds
-        self._number = {name: number for number, name in enumerate(self.names)}
-
-    def rows(self, name: str) -> NDArray[np.int64]:
-        """The rows of one value, in order."""
-        number = self._number.get(name)
-        return NONE if number is None else self._order[self._bounds[number] : self._bounds[number + 1]]
-
-    def rows_of(self, names: list[str]) -> NDArray[np.int64]:
-        """The rows of several values, in order."""
-        found = [self.rows(name) for name in names]
-        return np.sort(np.concatenate(found)) if found else NONE
-
-    def count(self, name: str) -> int:
-        """How many rows have the value."""
-        return len(self.rows(name))
+        super().__init__([str(name) for name in names], self.codes, np.arange(len(self.codes)))
 
     def name_of(self, row: int) -> str | None:
         """The value in a row."""
@@ -49,18 +33,32 @@ class Groups:
 
 
 class Lookup:
-    """Rows of a frame of instructions by name, by group, by op_name."""
+    """Rows of a frame of instructions by name, by group, by op_name, by any frame of their stacks.
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    Args:
+        stacks: gives the stacks of the same instructions, which are asked for only when a line is looked for.
+    """
+
+    def __init__(self, frame: pd.DataFrame, stacks: Callable[[], pd.DataFrame]) -> None:
         self.frame = frame
+        self._stacks = stacks
         self._groups: dict[str, Groups] = {}
 
     def groups(self, by: str) -> Groups:
-        """Rows by a column, or by `source` (file:line) or `scope`."""
+        """Rows by a column, or by `source` (the user's own line) or `scope`."""
         if by not in self._groups:
             keys = self.frame[by] if by in self.frame.columns else group_keys(self.frame, by)
             self._groups[by] = Groups(keys)
         return self._groups[by]
+
+    @cached_property
+    def places(self) -> RowIndex:
+        """Rows by each `file:line` of their stacks."""
+        return by_any_frame(self._stacks())
+
+    def all_by(self, kind: str) -> RowIndex:
+        """Rows by what a selection of a kind names: a source line has all that come through it."""
+        return self.places if kind == "source" else self.groups(kind)
 
     @cached_property
     def names(self) -> NDArray[Any]:

@@ -15,12 +15,13 @@ from hlotrace.app.rows import filtered, ordered
 from hlotrace.app.selection_bar import KIND_WORDS
 from hlotrace.app.wiring import in_browser
 from hlotrace.views.blocks import ShownColumn
-from hlotrace.views.common import with_source
+from hlotrace.views.common import SOURCE, with_source
 
 if TYPE_CHECKING:
     import dash
     import pandas as pd
     from dash.development.base_component import Component
+    from numpy.typing import NDArray
 
     from hlotrace.app.data import Bundles, Module
     from hlotrace.app.state import SelectionKind
@@ -31,7 +32,7 @@ FILTERING = ("opcode", "category", "source", "scope")
 """The kinds of selection that narrow the list; an op, a buffer are lit up in it."""
 
 SEARCHED = ("instruction", "opcode", "op_name", "source", "shape")
-"""The columns that the filter's text is looked for in."""
+"""The columns that the filter's text is looked for in, beside the lines of stacks."""
 
 COLUMNS = (
     ShownColumn("instruction", "op", emphasis="code"),
@@ -44,7 +45,7 @@ COLUMNS = (
     ShownColumn("execution_count", "runs", "count", "predicted"),
     ShownColumn("shape", "shape", emphasis="code"),
     ShownColumn("computation", "computation", emphasis="code"),
-    ShownColumn("source", "source", emphasis="path"),
+    SOURCE,
     ShownColumn("op_name", "op name", emphasis="path"),
 )
 BEFORE_COLUMNS = tuple(column for column in COLUMNS if column.name not in ("cycles_total",))
@@ -93,12 +94,18 @@ def chosen_rows(module: Module, state: AppState, quick: str | None) -> pd.DataFr
         frame = frame.iloc[matching(module, state.select, state.stage or DEFAULT_STAGE)]
     if quick and quick.strip():
         words = quick.strip().lower()
-        found = np.zeros(len(frame), dtype=bool)
+        found = frame.index.isin(_rows_through(module, state.stage, words))
         for name in SEARCHED:
             here = frame[name].astype("string").str.lower().str.contains(words, regex=False)
             found |= here.fillna(False).to_numpy(dtype=bool)
         frame = frame.loc[found]
     return frame
+
+
+def _rows_through(module: Module, stage: str | None, words: str) -> NDArray[np.int64]:
+    """The listed instructions that some line with these words in its name led to."""
+    places = (module.before_lookup if stage == "before" else module.lookup).places
+    return places.rows_of([name for name in places.names if words in name.lower()])
 
 
 def arranged(module: Module, state: AppState, quick: str | None, request: dict[str, Any]) -> pd.DataFrame:
@@ -228,7 +235,7 @@ def register(app: dash.Dash, bundles: Bundles) -> None:
         module, state = bundles.at(view, stage=stage, select=select)
         frame = filtered(chosen_rows(module, state, quick), model or {})
         return {
-            "content": frame.to_csv(index=False),
+            "content": frame.drop(columns=SOURCE.detail).to_csv(index=False),
             "filename": f"instructions-{state.stage or DEFAULT_STAGE}.csv",
             "type": "text/csv",
             "base64": False,

@@ -10,7 +10,7 @@ from dash import Input, Output, State, dcc, html, no_update
 from hlotrace.analyses.fusions import Members, joined_sources, members, without_passing
 from hlotrace.analyses.modules import records
 from hlotrace.app import blocks, figures
-from hlotrace.app.chosen import choose, source_of
+from hlotrace.app.chosen import choose, places_of
 from hlotrace.app.grids import data_grid, row_ids
 from hlotrace.app.links import link, switch
 from hlotrace.render.palette import colour
@@ -182,7 +182,7 @@ def node_details(row: dict[str, Any], kind: str) -> dict[str, str]:
         row["shape"] or "",
         format_bytes(row["bytes"]),
         row["op_name"] or "",
-        source_of(row) or "",
+        places_of(row),
     ]
     made = {"title": "\n".join(line for line in lines if line)}
     if kind != "output":

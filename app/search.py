@@ -43,7 +43,7 @@ def search(module: Module, text: str) -> list[Hit]:
         row = module.final.iloc[int(names.rows(name)[0])]
         hits.append(Hit("Ops", Selection("op", name), f"{row['opcode']}  {_text(row['op_name'])}"))
     for kind, title in GROUPS:
-        groups = module.lookup.groups(kind)
+        groups = module.lookup.all_by(kind)
         found = _closest(groups.names, wanted)
         hits += [Hit(title, Selection(kind, name), f"{groups.count(name):,} ops") for name in found]
     values = module.buffer_groups("value")

@@ -10,7 +10,7 @@ from dash import html
 
 from hlotrace.analyses.modules import records
 from hlotrace.analyses.op_counts import scope_of
-from hlotrace.app.chosen import source_of
+from hlotrace.app.chosen import places_of, source_of
 from hlotrace.app.links import going, link, name_head
 from hlotrace.app.wiring import data
 from hlotrace.units import end_of, format_bytes, format_count
@@ -123,10 +123,12 @@ def _buffer_facts(row: dict[str, Any]) -> Iterable[Component]:
 
 
 def _origin_facts(row: dict[str, Any]) -> Iterable[Component]:
+    if origin := row.get("inherited_from"):
+        yield link(f"made by {end_of(origin, 32)}", "What produced the value", select=f"op:{origin}")
     place = source_of(row)
     if place:
         file, _, line = place.rpartition(":")
-        yield link(f"{PurePosixPath(file).name}:{line}", place, select=f"source:{place}")
+        yield link(f"{PurePosixPath(file).name}:{line}", places_of(row), select=f"source:{place}")
     if row["op_name"]:
         yield link(end_of(row["op_name"], 48), row["op_name"], select=f"scope:{scope_of(row['op_name'])}")
 

@@ -127,7 +127,7 @@ def _dumped(assembly: _Assembly, files: ModuleFiles, program: Program | None) ->
         row["platform"] = platform_of(stages[-1].hlo)
     memory = read_memory(assembly.tree, files, stages, assembly.problems)
     part = make_part(stages, row, memory.ranges.schedule if memory.ranges else None, assembly.problems)
-    add_memory(part, part.tables["instructions"][-1], memory)
+    add_memory(part, stages[-1].hlo, memory)
     part.tables["flags"] = [_flags(assembly, files, row["module"])]
     return part
 
@@ -218,7 +218,7 @@ def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
             }
             memory = modelled(stage, Memory(stage.assignment, None), assembly.problems)
             part = make_part([stage], row, None, assembly.problems)
-            add_memory(part, part.tables["instructions"][-1], memory)
+            add_memory(part, stage.hlo, memory)
             yield part
     except ParseError as error:
         if len(assembly.tree.listing) == 1 and not assembly.tree.is_directory and not assembly.names:

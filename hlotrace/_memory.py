@@ -19,12 +19,11 @@ from hlotrace.parsers.live_range import read_live_ranges
 from hlotrace.parsers.memory_usage_report import read_totals
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from hlotrace._modules import Part, Problems, Stage
     from hlotrace._open import Tree
     from hlotrace.hlo.assignment import BufferAssignment
     from hlotrace.hlo.live_ranges import LiveRanges
+    from hlotrace.hlo.module import HloModule
     from hlotrace.parsers.dump_directory import ModuleFiles
 
 _Read = TypeVar("_Read", "BufferAssignment", "LiveRanges")
@@ -119,19 +118,20 @@ def _side(
     return read
 
 
-def add_memory(part: Part, instructions: pa.Table, memory: Memory) -> None:
+def add_memory(part: Part, hlo: HloModule, memory: Memory) -> None:
     """Add `buffers`, `memory_timeline` and the memory columns of `modules`.
 
     Args:
-        instructions: of the stage that the names in `memory` belong to.
+        hlo: the final stage, whose names are those in `memory`.
     """
+    instructions = part.tables["instructions"][-1]
     row, assignment = part.row, memory.assignment
     row["hbm_capacity_bytes"] = capacity(row["device_kind"], row["target"])
     if assignment is None:
         return
     row["buffers_from"] = memory.buffers_from
     names = {"module": row["module"], "platform": row["platform"] or ""}
-    part.tables["buffers"] = [buffers_table(assignment, memory.ranges, instructions, **names)]
+    part.tables["buffers"] = [buffers_table(assignment, memory.ranges, hlo, instructions, **names)]
     if memory.ranges is not None:
         row["live_ranges_from"] = memory.live_ranges_from
         timeline = timeline_table(assignment, memory.ranges, instructions, module=row["module"])

@@ -74,6 +74,10 @@ def show(
         str | None, typer.Option(metavar="GROUP", help="ops: count by opcode, category, source or scope.")
     ] = None,
     depth: Annotated[int | None, typer.Option(help="ops --by scope: levels of a scope that make one group.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:LINE", help="ops: those that come from a line, such as train.py:39, by any frame."),
+    ] = None,
     fusion: Annotated[str | None, typer.Option(help="fusions: one fusion, with its members.")] = None,
     memory_space: Annotated[
         str | None, typer.Option(metavar="SPACE", help="memory: a memory space by name or number, such as vmem or 1.")
@@ -96,6 +100,7 @@ def show(
         "module": module,
         "by": by,
         "depth": depth,
+        "source": source,
         "fusion": fusion,
         "memory_space": memory_space,
         "at": at,

@@ -72,8 +72,14 @@ def _module(doc: str = "the module, unique within the bundle") -> Column:
 def _source() -> Sequence[Column]:
     return (
         Column("op_name", "string", "the framework's name for what made it: nested scopes, separated by `/`"),
-        Column("source_file", "string", "the source file of the innermost user frame, as the compiler recorded it"),
+        Column("source_file", "string", "the source file of the innermost frame, as the compiler recorded it"),
         Column("source_line", "int", "the line in `source_file`, from 1"),
+        Column(
+            "user_file",
+            "string",
+            "the file of the innermost frame outside of installed packages and Python's own library; `source_file` where there is none",
+        ),
+        Column("user_line", "int", "the line in `user_file`, from 1"),
     )
 
 
@@ -330,7 +336,11 @@ FUSIONS = Table(
         ),
         Column("execution_count", "int", "executions in one run of the module; null when unknown", "count"),
         Column("op_names", "strings", "the op_names of all members, each once, in order"),
-        Column("source_lines", "strings", "the source lines of all members as `file:line`, each once, in order"),
+        Column(
+            "source_lines",
+            "strings",
+            "the user's lines (`user_file:user_line`) it comes from, each once: its own (else its root's) first, then its members' by how many of them have each",
+        ),
     ),
 )
 
@@ -358,6 +368,12 @@ BUFFERS = Table(
         Column("live_from", "int", "the schedule position where it begins to live"),
         Column("live_to", "int", "the last schedule position where it lives"),
         *_source(),
+        Column(
+            "inherited_from",
+            "string",
+            "where the defining instruction has no `op_name` and no source of its own (a copy, a loop's state): the instruction that these are of, found by following the value to what produced it; null where they are its own, or nothing is known",
+            references="instructions.instruction",
+        ),
     ),
 )
 

@@ -58,9 +58,11 @@ def capture(arguments: list[str], directory: Path) -> None:
 
 
 def neutral(content: bytes, bundle: Path) -> bytes:
-    """A text without the paths of the machine that made it: relative to the repository, or to site-packages."""
-    for place in (HERE.parent, bundle.parent, Path(sysconfig.get_path("purelib")), Path(sysconfig.get_path("stdlib"))):
-        content = content.replace(f"{place}/".encode(), b"")
+    """A text without the paths of the machine that made it; libraries keep what tells them from a user's files."""
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    kept = {HERE.parent: "", bundle.parent: "", Path(sysconfig.get_path("purelib")): "site-packages/"}
+    for place, name in {**kept, stdlib: f"lib/{stdlib.name}/"}.items():
+        content = content.replace(f"{place}/".encode(), name.encode())
     return content
 
 

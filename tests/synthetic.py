@@ -107,6 +107,12 @@ def instruction_row(stage: str, computation: str, instruction: str, opcode: str,
         "op_name": f"jit(layer)/mlp/{opcode}",
         "source_file": "/home/planted/model/layer.py",
         "source_line": 12,
+        "user_file": "/home/planted/model/layer.py",
+        "user_line": values.get("source_line", 12),
+        "source_stack": [
+            f"/home/planted/model/layer.py:{values.get('source_line', 12)} layer",
+            "/home/planted/train.py:39 step",
+        ],
         "flops": 1_000_000_000 if opcode == "dot" else 1024,
         "execution_count": 1,
         "hbm_read_bytes": 8 * MIB,
@@ -198,6 +204,8 @@ def buffer_row(value: str, category: str, size: int, live: tuple[int, int], **va
         "live_to": live[1],
         "source_file": "/home/planted/model/layer.py",
         "source_line": 12,
+        "user_file": "/home/planted/model/layer.py",
+        "user_line": 12,
         **values,
     }
 
@@ -262,8 +270,12 @@ def hostile_rows() -> dict[str, list[Row]]:
                 if isinstance(value, str) and key not in ("stage", "final_stage", "platform", "device_kind", "role"):
                     known = key in named or (name == "instructions" and key in ("opcode", "category"))
                     item[key] = (
-                        f"{value}{HOSTILE}" if known or key in ("category", "op_name", "source_file") else HOSTILE
+                        f"{value}{HOSTILE}"
+                        if known or key in ("category", "op_name", "source_file", "user_file")
+                        else HOSTILE
                     )
+                elif key == "source_stack":
+                    item[key] = [text.replace(".py:", f".py{HOSTILE}:") for text in value]
                 elif isinstance(value, list) and key in ("operands", "called", "source_lines", "member_opcodes"):
                     item[key] = [f"{text}{HOSTILE}" for text in value]
     for row in rows["buffers"]:

@@ -79,7 +79,7 @@ def test_each_grouping_counts_every_op_once(synthetic):
 
 def test_ops_without_metadata_have_no_source_and_no_scope(synthetic):
     def bare(rows):
-        return [{**row, "op_name": None, "source_file": None, "source_line": None} for row in rows]
+        return [{**row, "op_name": None, "user_file": None, "user_line": None} for row in rows]
 
     for by in ("source", "scope"):
         table = counts(layer(synthetic, instructions=bare), by)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlotrace.app import create_app, figures, frame, ops_list, page_fusions, page_memory, page_ops, rows
-from hlotrace.app.chosen import choose
+from hlotrace.app.chosen import choose, matching
 from hlotrace.app.data import Bundles
 from hlotrace.app.factory import all_pages, show_hits, show_page, show_selection
 from hlotrace.app.grids import unique
@@ -140,6 +140,18 @@ def test_a_source_line_leads_to_its_ops_fusions_and_buffers(layer):
     assert {"op:fusion.1", "op:dot.1", "op:multiply.1", "buffer:multiply.1{}"} <= set(chosen.ids)
     assert chosen.fusions == ("fusion.1",)
     assert "op:add.1" not in chosen.ids, "it comes from the next line"
+
+
+def test_a_source_line_takes_what_came_through_it_by_any_frame_of_a_stack(layer):
+    chosen = chosen_by(layer, "source:/home/planted/train.py:39")
+    assert chosen.found
+    assert chosen.count == len(layer.final)
+    assert chosen_by(layer, "source:/home/planted/train.py:40").count == 0
+
+
+def test_before_optimisation_a_source_line_takes_the_same(layer):
+    rows = matching(layer, Selection.parse("source:/home/planted/train.py:39"), "before")
+    assert len(rows) == len(layer.before)
 
 
 def test_a_scope_takes_what_lies_in_it_and_not_what_merely_begins_alike(layer):
@@ -287,7 +299,8 @@ def test_the_list_begins_with_the_costliest_where_costs_are_known(synthetic, cas
 def test_the_list_sends_the_block_asked_for_and_only_what_it_shows(layer):
     block = ops_list.rows_response(layer, State(), None, request_of(2, 4))
     assert [row["instruction"] for row in block["rowData"]] == layer.final["instruction"].tolist()[2:4]
-    assert set(block["rowData"][0]) == {"id", *(column.name for column in ops_list.COLUMNS)}
+    shown = {name for column in ops_list.COLUMNS for name in (column.name, column.detail) if name}
+    assert set(block["rowData"][0]) == {"id", *shown}
 
 
 def test_the_list_of_the_program_before_has_selections_of_its_own(layer):
@@ -304,6 +317,39 @@ def test_the_list_sorts_what_is_not_known_last(layer):
         known = [value for value in cycles if value is not None]
         assert known == sorted(known, reverse=order == "desc")
         assert cycles[len(known) :] == [None] * (len(cycles) - len(known))
+
+
+def test_the_filter_finds_the_lines_that_ops_came_through(layer):
+    for stage in (None, "before"):
+        found = ops_list.chosen_rows(layer, State(stage=stage), "TRAIN.py:39")
+        assert len(found) == len(ops_list.listed(layer, stage))
+    chosen = State(select=Selection.parse("opcode:dot"))
+    assert ops_list.chosen_rows(layer, chosen, "train.py:39")["instruction"].tolist() == ["dot.1"]
+
+
+def test_the_users_line_is_shown_and_the_innermost_in_the_tooltip_and_the_bar(synthetic):
+    rows = synthetic.layer_rows()
+    for row in rows["instructions"]:
+        row |= {"source_file": "/venv/lib/python3.11/site-packages/flax/linear.py", "source_line": 422}
+    module = Bundles({"bundle": synthetic.SyntheticTables(rows)}).module(None, None)
+    row = ops_list.rows_response(module, State(), None, request_of(2, 3))["rowData"][0]
+    assert row["source"] == "/home/planted/model/layer.py:12"
+    assert row["source_detail"].startswith(f"{row['source']}\ninnermost frame: /venv/")
+    grid = as_json(ops_list.list_grid(module, None))
+    assert '"tooltipField":"source_detail"' in grid
+    _, bar = show_selection(Bundles({"bundle": synthetic.SyntheticTables(rows)}), {"page": "ops"}, "op:dot.1")
+    assert "model\\u002flayer.py:12" in as_json(bar)
+    assert "innermost frame: " in as_json(bar)
+    assert "linear.py:422" in as_json(bar)
+
+
+def test_a_buffer_says_what_made_it_where_it_says_nothing_itself(synthetic):
+    rows = synthetic.layer_rows()
+    rows["buffers"][1]["inherited_from"] = "multiply.1"
+    bundles = Bundles({"bundle": synthetic.SyntheticTables(rows)})
+    _, bar = show_selection(bundles, {"page": "memory"}, "buffer:fusion.1{}")
+    assert "made by multiply.1" in as_json(bar)
+    assert "layer.py:12 *" in as_json(page_memory.alive_parts(bundles.module(None, None), State()))
 
 
 def test_the_filter_finds_words_in_names_opcodes_scopes_and_sources(layer):
@@ -443,6 +489,12 @@ def test_search_finds_ops_groups_and_buffers_the_closest_first(synthetic):
     for found in ("op:multiply.1", "opcode:multiply", "buffer:multiply.1{}"):
         assert found in hits
     assert hits.index("op:multiply.1") < hits.index("buffer:multiply.1{}")
+
+
+def test_search_finds_the_lines_that_ops_came_through(synthetic):
+    hits = as_json(show_hits(opened(synthetic), {}, "train.py:39"))
+    assert "planted\\u002ftrain.py:39" in hits
+    assert "8 ops" in hits
 
 
 @pytest.mark.parametrize("text", ["", "   ", None])

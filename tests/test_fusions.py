@@ -176,7 +176,31 @@ ENTRY main {{
 """
     row = fusions(text)["r"]
     assert row["op_names"] == ["jit(f)/neg", "jit(f)/abs", "jit(f)/old"]
-    assert row["source_lines"] == ["/home/a/norm.py:7", "/home/a/old.py:3", "/home/a/model.py:10"]
+    assert row["source_lines"] == ["/home/a/model.py:10", "/home/a/norm.py:7", "/home/a/old.py:3"]
+
+
+def test_its_own_line_comes_first_then_the_members_by_how_many_have_each():
+    def at(line: int) -> str:
+        return f'metadata={{source_file="/home/a/f.py" source_line={line}}}'
+
+    text = f"""HloModule m
+fused {{
+  a = f32[1024] parameter(0)
+  b = f32[1024] negate(a), {at(1)}
+  c = f32[1024] abs(b), {at(2)}
+  d = f32[1024] sine(c), {at(3)}
+  e = f32[1024] cosine(d), {at(2)}
+  ROOT f = f32[1024] negate(e), {at(3)}
+}}
+ENTRY main {{
+  p = f32[1024] parameter(0)
+  own = f32[1024] fusion(p), kind=kLoop, calls=fused, {at(9)}
+  ROOT roots = f32[1024] fusion(own), kind=kLoop, calls=fused
+}}
+"""
+    found = fusions(text)
+    assert found["own"]["source_lines"] == [f"/home/a/f.py:{line}" for line in (9, 2, 3, 1)]
+    assert found["roots"]["source_lines"] == [f"/home/a/f.py:{line}" for line in (3, 2, 1)]
 
 
 def test_a_module_without_fusions_has_an_empty_table():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -9,8 +11,12 @@ from hypothesis import strategies as st
 
 from hlotrace.hlo.memory import add_occupied, buffers_table, memory_figures, timeline_table
 from hlotrace.parsers.buffer_assignment import read_buffer_assignment
+from hlotrace.parsers.hlo_text import read_modules
 from hlotrace.parsers.live_range import read_live_ranges
 from hlotrace.tables import BUFFERS, MEMORY_TIMELINE
+
+if TYPE_CHECKING:
+    from hlotrace.hlo.module import HloModule
 
 POSITIONS = 12
 VALUES = st.lists(
@@ -59,11 +65,21 @@ def instructions() -> pa.Table:
         {
             "instruction": names,
             "computation": ["main"] * len(names),
-            "op_name": [f"jit(f)/{name}" for name in names],
-            "source_file": ["f.py"] * len(names),
+            "op_name": [None if name == "fast" else f"jit(f)/{name}" for name in names],
+            "source_file": [None if name == "fast" else "f.py" for name in names],
             "source_line": pa.array(range(len(names)), pa.int64()),
+            "user_file": ["g.py"] * len(names),
+            "user_line": pa.array(range(10, 10 + len(names)), pa.int64()),
         }
     )
+
+
+def program() -> HloModule:
+    """A module with the instructions of the assignment, where `fast` is a copy of `temp`."""
+    lines = [f"  {name} = f32[8,128] parameter({n})" for n, name in enumerate(("p", "q", "temp"))]
+    lines += ["  fast = f32[8,128] copy(temp)"]
+    lines += [f"  {name} = f32[8,128] negate(fast)" for name in ("tuple", "inplace", "sum")]
+    return next(read_modules("HloModule m\nENTRY main {\n" + "\n".join(lines) + "\n}\n"))
 
 
 def brute_force(values: list[tuple[int, int, int, int]]) -> list[int]:
@@ -93,9 +109,8 @@ def test_figures_add_up_by_what_an_allocation_holds() -> None:
 
 
 def test_buffers_say_where_how_large_how_long_and_from_which_line() -> None:
-    table = buffers_table(
-        read_buffer_assignment(ASSIGNMENT), read_live_ranges(RANGES), instructions(), module="m", platform="tpu"
-    )
+    assignment, ranges = read_buffer_assignment(ASSIGNMENT), read_live_ranges(RANGES)
+    table = buffers_table(assignment, ranges, program(), instructions(), module="m", platform="tpu")
     assert table.schema == BUFFERS.arrow_schema()
     rows = {row["value"]: row for row in table.to_pylist()}
     assert rows["q{}"]["padding_bytes"] == 2048 - 3 * 128 * 4
@@ -107,6 +122,10 @@ def test_buffers_say_where_how_large_how_long_and_from_which_line() -> None:
     )
     assert rows["p{}"]["category"] == "alias"
     assert (rows["temp{}"]["op_name"], rows["temp{}"]["source_line"]) == ("jit(f)/temp", 2)
+    assert (rows["temp{}"]["user_file"], rows["temp{}"]["user_line"]) == ("g.py", 12)
+    assert (rows["fast{}"]["op_name"], rows["fast{}"]["source_line"]) == ("jit(f)/temp", 2)
+    assert (rows["fast{}"]["inherited_from"], rows["temp{}"]["inherited_from"]) == ("temp", None)
+    assert (rows["add{}"]["op_name"], rows["add{}"]["inherited_from"]) == (None, None)
     assert rows["add{}"]["category"] == "thread_local"
     assert rows["add{}"]["live_from"] is None
 
@@ -124,5 +143,7 @@ def test_the_timeline_counts_an_address_once_by_space_and_category() -> None:
 
 
 def test_without_live_ranges_buffers_have_no_positions() -> None:
-    table = buffers_table(read_buffer_assignment(ASSIGNMENT), None, instructions(), module="m", platform="cpu")
+    table = buffers_table(
+        read_buffer_assignment(ASSIGNMENT), None, program(), instructions(), module="m", platform="cpu"
+    )
     assert table["live_from"].null_count == len(table)

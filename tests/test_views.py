@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
+import json
 import os
 from pathlib import Path
 
@@ -12,6 +15,8 @@ import hlotrace.load
 from hlotrace.bundle import Target
 from hlotrace.errors import HlotraceError
 from hlotrace.render import html, markdown, records, text
+from hlotrace.render.redact import redacted
+from hlotrace.tables import ALL_TABLES
 from hlotrace.views.blocks import Block, Figures, Grid, Heading, Note, StackedArea
 from hlotrace.views.registry import VIEWS, view_named
 
@@ -265,6 +270,90 @@ def test_memory_at_a_position_lists_what_is_alive_there(synthetic):
     assert of_kind(blocks, StackedArea)[0].peak_x == 3
     with pytest.raises(HlotraceError, match=r"Positions go from 0 to 4\."):
         view_named("memory").build(tables, at=99)
+
+
+def test_the_ops_of_a_line_are_those_with_the_line_anywhere_in_their_stacks(synthetic):
+    tables = tables_of(synthetic, "layer_rows")
+    blocks = view_named("ops").build(tables, source="train.py:39")
+    grid = of_kind(blocks, Grid)[0]
+    assert grid.total_rows == 8
+    assert grid.frame["instruction"].tolist()[0] == "fusion.1"
+    assert set(grid.frame.loc[grid.frame["computation"] == "f1", "fusion"]) == {"fusion.1"}
+    figures = {figure.label: figure for figure in of_kind(blocks, Figures)[0].items}
+    assert (figures["ops"].value, figures["launches"].value) == (8, 3)
+    assert (figures["cycles"].value, figures["cycles"].detail) == (1_500_000, "100.0 % of the module")
+    one = view_named("ops").build(tables, source="layer.py:13", top=1)
+    assert of_kind(one, Grid)[0].frame["instruction"].tolist() == ["add.1"]
+    with pytest.raises(HlotraceError, match=r"no op comes from line 11 of layer\.py.*12 \(7 ops\), 13 \(1 ops\)"):
+        view_named("ops").build(tables, source="layer.py:11")
+
+
+def test_counts_by_source_name_the_command_for_one_line(synthetic):
+    drawn = texts(view_named("ops").build(tables_of(synthetic, "layer_rows"), by="source"))
+    assert "hlotrace show bundle ops --source layer.py:12" in drawn
+
+
+def records_of(synthetic, view: str, case: str = "layer_rows", **parameters) -> list[dict]:
+    return json.loads(records.to_json(view_named(view).build(tables_of(synthetic, case), **parameters)))
+
+
+def test_the_records_of_a_view_are_rows_of_the_table_it_is_about(synthetic):
+    for view, parameters, table, rows in (
+        ("summary", {}, "modules", 1),
+        ("memory", {}, "buffers", 4),
+        ("memory", {"at": 0, "top": 0}, "buffers", 1),
+        ("memory", {"memory_space": "vmem"}, "buffers", 1),
+        ("fusions", {}, "fusions", 1),
+        ("modules", {}, "modules", 1),
+        ("ops", {"source": "train.py:39"}, "instructions", 8),
+    ):
+        found = records_of(synthetic, view, **parameters)
+        declared = set(ALL_TABLES[table].column_names)
+        assert len(found) == rows, view
+        assert all(len(declared & set(record)) >= len(declared) // 2 for record in found), view
+        assert all("source_detail" not in record for record in found), view
+        lines = records.to_csv(view_named(view).build(tables_of(synthetic, "layer_rows"), **parameters))
+        assert next(csv.reader(io.StringIO(lines))) == list(found[0]), view
+
+
+def test_the_buffers_alive_are_the_records_of_memory_and_nothing_else(synthetic):
+    found = records_of(synthetic, "memory", top=0)
+    assert {record["value"] for record in found} == {"x{}", "fusion.1{}", "bitcast.9{}", "multiply.1{}"}
+    assert set(ALL_TABLES["buffers"].column_names) <= set(found[0])
+    unscheduled = records_of(synthetic, "memory", "unscheduled_rows", top=0)
+    assert all(set(ALL_TABLES["buffers"].column_names) <= set(record) for record in unscheduled)
+
+
+def test_the_summarys_record_is_the_modules_row_with_all_its_columns(synthetic):
+    (record,) = records_of(synthetic, "summary")
+    assert set(record) == set(ALL_TABLES["modules"].column_names)
+    assert record["module"] == "jit_layer"
+
+
+def test_what_a_value_has_from_what_produced_it_is_marked(synthetic):
+    rows = synthetic.layer_rows()
+    rows["buffers"][1]["inherited_from"] = "multiply.1"
+    rows["buffers"][0] |= {"user_file": None, "op_name": "params['w']", "inherited_from": "x"}
+    grid = of_kind(view_named("memory").build(synthetic.SyntheticTables(rows)), Grid)[-1]
+    shown = dict(zip(grid.frame["value"], grid.frame["source"], strict=True))
+    assert shown["fusion.1{}"] == "/home/planted/model/layer.py:12 *"
+    assert shown["x{}"] == "params['w'] *"
+    assert shown["multiply.1{}"] == "/home/planted/model/layer.py:12"
+    assert "inherited from multiply.1" in html.draw(grid)
+    for view in ("memory", "summary"):
+        drawn = texts(view_named(view).build(synthetic.SyntheticTables(rows)))
+        assert "* The source of what produced the value" in drawn
+    assert "* The source" not in texts(view_named("memory").build(tables_of(synthetic, "layer_rows")))
+
+
+def test_a_report_names_the_innermost_frame_where_one_looks_closer(synthetic):
+    rows = synthetic.layer_rows()
+    for row in rows["instructions"]:
+        row |= {"source_file": "/venv/lib/python3.11/site-packages/flax/linear.py", "source_line": 422}
+    blocks = view_named("ops").build(synthetic.SyntheticTables(rows))
+    drawn = "".join(html.draw(block) for block in redacted(blocks))
+    assert "innermost frame: /venv/lib/python3.11/site-packages/flax/linear.py:422" in drawn
+    assert "linear.py" not in texts(blocks)
 
 
 def test_a_memory_space_goes_by_name_or_number(synthetic):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlotrace import devices
+from hlotrace.analyses import sources
 from hlotrace.hlo.branches import costliest
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ COLUMNS = (
     "fusion_kind",
     "custom_call_target",
     "op_name",
-    "source_file",
-    "source_line",
+    *sources.LINES,
     "flops",
     "product_dtype",
     "execution_count",

@@ -23,8 +23,8 @@ UNESTIMATED = 0.05
 
 TEMPORARY = ("temp", "preallocated")
 """A TPU's compiler puts its temporaries into one preallocated block."""
-VALUE_KIND = ("shape", "source_file", "source_line")
-LAUNCH_KIND = ("opcode", "category", "shape", "source_file", "source_line", "flops")
+VALUE_KIND = ("shape", "user_file", "user_line")
+LAUNCH_KIND = ("opcode", "category", "shape", "user_file", "user_line", "flops")
 """What rows have in common that stand for one thing, in each layer of a model."""
 RANKED_BY = {"cycles_total": "estimated cycles", "flops_total": "FLOPs", "hbm_bytes_total": "HBM bytes"}
 MOVES = ("copy", "transpose", "copy-start", "reshape")
@@ -159,7 +159,7 @@ def _largest_kind(frame: pd.DataFrame, amount: str, alike: Sequence[str]) -> _Ki
 
 
 def _from(row: pd.Series) -> str:
-    file, line = row["source_file"], row["source_line"]
+    file, line = row["user_file"], row["user_line"]
     if not isinstance(file, str):
         return ""
     name = PurePosixPath(file).name

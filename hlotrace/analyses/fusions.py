@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import records
+from hlotrace.analyses.sources import LINES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,8 +75,7 @@ MEMBER_COLUMNS = (
     "literal",
     "flops",
     "op_name",
-    "source_file",
-    "source_line",
+    *LINES,
 )
 """The columns of `instructions` that `members` reads."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hlotrace.analyses.call_sites import at_call_sites
 from hlotrace.analyses.costs import with_totals
+from hlotrace.analyses.sources import users_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +23,8 @@ COLUMNS = (
     "category",
     "is_launch",
     "op_name",
-    "source_file",
-    "source_line",
+    "user_file",
+    "user_line",
     "execution_count",
     "estimated_cycles",
     "flops",
@@ -110,7 +111,7 @@ def _with_whole_names(counted: pd.DataFrame, instructions: pd.DataFrame, computa
 def group_keys(instructions: pd.DataFrame, by: str, depth: int = 0) -> pd.Series:
     """The group of each instruction; null where it has none (no metadata)."""
     if by == "source":
-        return instructions["source_file"] + ":" + instructions["source_line"].astype("string")
+        return users_lines(instructions)
     if by == "scope":
         names = instructions["op_name"]
         scopes = {name: scope_of(name, depth) if is_scoped(name) else None for name in names.dropna().unique()}

@@ -96,6 +96,25 @@ def distinct_texts(found: Members, code: NDArray[np.int32], texts: pa.StringArra
     return pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(codes)))
 
 
+def ranked_texts(
+    found: Members, code: NDArray[np.int32], texts: pa.StringArray, first: NDArray[np.int32]
+) -> pa.ListArray:
+    """For each fusion the text of `first`, then those of its members, each once, by how many members have them.
+
+    Args:
+        code: of each instruction, into `texts`; -1 for none. first: the same of each fusion.
+    """
+    which = np.concatenate([np.arange(len(first)), found.which])
+    keys = np.concatenate([first, code[found.row]]).astype(np.int64)
+    known = keys >= 0
+    keys, at, counts = np.unique(which[known] * len(texts) + keys[known], return_index=True, return_counts=True)
+    which, codes = np.divmod(keys, max(len(texts), 1))
+    order = np.lexsort((at, -counts, codes != first[which], which))
+    offsets = np.zeros(len(first) + 1, np.int32)
+    np.cumsum(np.bincount(which, minlength=len(first)), out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(codes[order])))
+
+
 def _collect(
     hlo: HloModule, computation: NDArray[np.int32], nested: NDArray[np.int32], counted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -26,6 +26,7 @@ from hlotrace.hlo.assignment import (
     THREAD_LOCAL,
     BufferAssignment,
 )
+from hlotrace.hlo.producers import Producers
 from hlotrace.hlo.shape_text import parse_shape
 from hlotrace.hlo.tiling import logical_bytes
 from hlotrace.tables import BUFFERS, MEMORY_TIMELINE
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hlotrace.hlo.live_ranges import LiveRanges
+    from hlotrace.hlo.module import HloModule
 
 HBM = 0
 """XLA's number of the device's main memory; the host's on CPU."""
 
-_SOURCE = ("op_name", "source_file", "source_line")
+_SOURCE = ("op_name", "source_file", "source_line", "user_file", "user_line")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def memory_figures(assignment: BufferAssignment) -> MemoryFigures:
 def buffers_table(
     assignment: BufferAssignment,
     ranges: LiveRanges | None,
+    hlo: HloModule,
     instructions: pa.Table,
     *,
     module: str,
@@ -83,14 +86,14 @@ def buffers_table(
 
     Args:
         ranges: None leaves `live_from` and `live_to` null.
-        instructions: `instruction`, `op_name`, `source_file` and `source_line` of the stage that was assigned
-            (after_optimizations, or after_codegen, which keeps its names).
+        hlo: the stage that was assigned (after_optimizations, or after_codegen, which keeps its names).
+        instructions: of the same stage, `op_name` and the columns of sources.
     """
     owner = assignment.value_allocation
     logical = _logical_bytes(assignment)
     found = _positions(assignment, ranges)
     color = assignment.color[owner]
-    source = _sources(assignment.instruction, instructions)
+    source = _sources(assignment, hlo, instructions)
     columns = {
         "module": pa.repeat(pa.scalar(module), len(owner)),
         "memory_space": color,
@@ -144,10 +147,34 @@ def _positions(assignment: BufferAssignment, ranges: LiveRanges | None) -> tuple
     return pa.array(ranges.start).take(rows), pa.array(ranges.end).take(rows)
 
 
-def _sources(names: pa.StringArray, instructions: pa.Table) -> dict[str, pa.Array]:
-    """op_name and source of each defining instruction."""
-    rows = pc.index_in(names, instructions["instruction"].combine_chunks())
-    return {name: instructions[name].combine_chunks().take(rows) for name in _SOURCE}
+def _sources(assignment: BufferAssignment, hlo: HloModule, instructions: pa.Table) -> dict[str, pa.Array]:
+    """op_name and source of each defining instruction, or of what produced a value that has none."""
+    rows = pc.index_in(assignment.instruction, hlo.names).fill_null(-1).to_numpy(zero_copy_only=False)
+    named = pc.or_(instructions["op_name"].is_valid(), instructions["source_file"].is_valid())
+    origin = _origins(assignment, hlo, rows, named.to_numpy(zero_copy_only=False))
+    taken = pa.array(origin, mask=origin < 0)
+    inherited = pa.array(origin, mask=(origin < 0) | (origin == rows))
+    columns = {name: instructions[name].combine_chunks().take(taken) for name in _SOURCE}
+    return {**columns, "inherited_from": hlo.names.take(inherited)}
+
+
+def _origins(
+    assignment: BufferAssignment, hlo: HloModule, rows: NDArray[np.int32], is_named: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """For each value the row that says where it is from; -1 for none. `rows` are those of what defines them."""
+    unnamed = np.flatnonzero((rows >= 0) & ~is_named[rows])
+    if not len(unnamed):
+        return rows
+    producers = Producers(hlo, is_named)
+    indices = assignment.shape_index.take(pa.array(unnamed)).to_pylist()
+    origin = rows.copy()
+    for at, text in zip(unnamed.tolist(), indices, strict=True):
+        origin[at] = producers.producer(int(rows[at]), _index(text))
+    return origin
+
+
+def _index(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.strip("{}").split(",") if number)
 
 
 def _space_names(color: NDArray[np.int64], platform: str) -> pa.Array:

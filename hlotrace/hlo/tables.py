@@ -90,6 +90,8 @@ def _instructions(facts: Facts, module: str, stage: str, platform: str, schedule
         op_name=hlo.op_name,
         source_file=place.file,
         source_line=place.line,
+        user_file=place.user_file,
+        user_line=place.user_line,
         source_stack=place.stack,
         flops=_index(facts.flops),
         product_dtype=facts.product_dtype,
@@ -173,8 +175,15 @@ def _fusions(facts: Facts, module: str) -> pa.Table:
         op_names=fused.distinct_texts(
             found, op_names.indices.fill_null(-1).to_numpy(zero_copy_only=False), op_names.dictionary
         ),
-        source_lines=fused.distinct_texts(found, place.place, place.places),
+        source_lines=fused.ranked_texts(found, place.place, place.places, _own_places(facts, found)),
     )
+
+
+def _own_places(facts: Facts, found: fused.Members) -> NDArray[np.int32]:
+    """The user's line of each fusion: its own, else that of the root of what it holds; -1 for none."""
+    place, roots = facts.sources.place, facts.hlo.computation_root[found.computation]
+    own = place[found.fusions]
+    return np.where((own < 0) & (roots >= 0), place[roots], own)
 
 
 def _table(declared: Table, rows: int, **columns: Any) -> pa.Table:

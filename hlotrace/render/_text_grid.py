@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GAP = 2
 BAR_WIDTH = 8
-_FLOORS = {"path": 14, "code": 12, "plain": 12, "bar": 16}
+_FLOORS = {"path": 14, "places": 14, "code": 12, "plain": 12, "bar": 16}
 _FIRST_FLOOR = 20
 _INDENT = "    "
 

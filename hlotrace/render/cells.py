@@ -19,6 +19,7 @@ class Column:
         heading: the label with the unit of the column: `size (MiB)`.
         values: what the frame holds, None where it is missing.
         parts: of each value, its part of the column's largest, for bars; empty when no bars are asked for.
+        details: of each value what is said of it to those who look closer; its text where nothing more is.
     """
 
     shown: ShownColumn
@@ -26,6 +27,7 @@ class Column:
     texts: list[str]
     values: list[Any]
     parts: list[float]
+    details: list[str]
 
     @property
     def is_number(self) -> bool:
@@ -35,25 +37,29 @@ class Column:
     @property
     def is_code(self) -> bool:
         """Whether it shows names from the program, to be set in a fixed width."""
-        return self.shown.emphasis in ("code", "path")
+        return self.shown.emphasis in ("code", "path", "places")
 
 
 def columns_of(grid: Grid) -> list[Column]:
     """The columns that people see, in order."""
-    return [_column(shown, _values(grid, shown.name)) for shown in grid.columns]
+    return [_column(grid, shown) for shown in grid.columns]
 
 
 def _values(grid: Grid, name: str) -> list[Any]:
     return [None if is_missing(value) else value for value in grid.frame[name].astype(object)]
 
 
-def _column(shown: ShownColumn, values: list[Any]) -> Column:
+def _column(grid: Grid, shown: ShownColumn) -> Column:
+    values = _values(grid, shown.name)
     if shown.unit is None:
-        return Column(shown, shown.label, [_text(value) for value in values], values, [])
+        texts = [_text(value) for value in values]
+        details = [_text(value) for value in _values(grid, shown.detail)] if shown.detail else texts
+        return Column(shown, shown.label, texts, values, [], details)
     scale = column_scale(values, shown.unit)
     heading = f"{shown.label} ({scale.suffix})" if scale.suffix else shown.label
     parts = _parts(values) if shown.emphasis == "bar" else []
-    return Column(shown, heading, [scale.format(value) for value in values], values, parts)
+    texts = [scale.format(value) for value in values]
+    return Column(shown, heading, texts, values, parts, texts)
 
 
 def _text(value: Any) -> str:

@@ -126,10 +126,11 @@ def _cells(column: Column) -> Iterator[Markup]:
             bar = _bar(column, index)
             yield Markup(f'<td class="n{" b" if column.parts else ""}"{sort}>{Markup.escape(text)}{bar}</td>')
         elif column.shown.emphasis == "path":
-            yield Markup('<td class="p"><span title="{0}"><bdi>{0}</bdi></span></td>').format(text)
+            detail = column.details[index]
+            yield Markup('<td class="p"><span title="{}"><bdi>{}</bdi></span></td>').format(detail, text)
         elif column.shown.emphasis == "code" and ", " in text:
             yield Markup('<td class="c t"><span title="{0}">{0}</span></td>').format(text)
-        elif column.shown.emphasis == "code":
+        elif column.is_code:
             yield Markup('<td class="c"><span title="{0}">{0}</span></td>').format(text)
         elif len(text) > LONG_TEXT:
             yield Markup('<td class="t"><span title="{0}">{0}</span></td>').format(text)

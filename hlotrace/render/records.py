@@ -1,4 +1,4 @@
-"""A view as records for other programs: JSON or CSV of its first grid, with all columns of the tables."""
+"""A view as records for other programs: JSON or CSV of its rows, with all columns of the tables."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 def records(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """The rows of the view's first grid: numbers unscaled, lists as lists, None for what is not known.
+    """The rows of the view: numbers unscaled, lists as lists, None for what is not known."""
+    return _frame_records(_rows(blocks))
 
-    A view that has no grid gives its headline figures.
-    """
-    blocks = list(blocks)
+
+def _rows(blocks: Iterable[Block]) -> pd.DataFrame:
+    """The rows of the first block that stands for rows of a table; no rows and no columns where none does."""
+    import pandas as pd
+
     for block in blocks:
-        if isinstance(block, Grid):
-            return frame_records(block.frame)
-    return [
-        {"label": item.label, "value": _plain(item.value), "unit": item.unit, "origin": item.origin}
-        for block in blocks
-        if isinstance(block, Figures)
-        for item in block.items
-    ]
+        if isinstance(block, Grid) and block.is_records:
+            return block.frame.drop(columns=[column.detail for column in block.columns if column.detail])
+        if isinstance(block, Figures) and block.frame is not None:
+            return block.frame
+    return pd.DataFrame()
 
 
-def frame_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _frame_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame as plain Python values."""
     columns = {str(name): [_plain(value) for value in frame[name].tolist()] for name in frame.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -62,17 +62,12 @@ def to_csv(blocks: Iterable[Block], names_of_none: Sequence[str] = ()) -> str:
     """The records as CSV with a header; lists are written as JSON, what is not known is empty.
 
     Args:
-        names_of_none: the header where there is no grid to take one from.
+        names_of_none: the header where no block stands for rows of a table.
     """
-    rows = records(blocks)
-    names = list(rows[0]) if rows else _column_names(blocks) or names_of_none
+    frame = _rows(blocks)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
+    writer.writerow([str(name) for name in frame.columns] or names_of_none)
+    for row in _frame_records(frame):
         writer.writerow([json.dumps(value) if isinstance(value, list) else value for value in row.values()])
     return out.getvalue()
-
-
-def _column_names(blocks: Iterable[Block]) -> list[str]:
-    return next(([str(name) for name in block.frame.columns] for block in blocks if isinstance(block, Grid)), [])

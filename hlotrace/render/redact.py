@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hlotrace.views.blocks import Grid
+from hlotrace.views.blocks import Figures, Grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,16 +98,19 @@ class Redactor:
 
 
 def redacted(blocks: Iterable[Block], **names: Iterable[str]) -> list[Block]:
-    """The blocks without home directories, user and host names; grids keep only the columns they show."""
+    """The blocks without home directories, user and host names; of frames only what is shown."""
     shown = [_only_shown(block) for block in blocks]
     redactor = Redactor((text for block in shown for text in _texts(block)), **names)
     return [_mapped(block, redactor) for block in shown]
 
 
 def _only_shown(block: T) -> T:
+    if isinstance(block, Figures):
+        return dataclasses.replace(block, frame=None)
     if not isinstance(block, Grid):
         return block
-    names = list(dict.fromkeys(column.name for column in block.columns))
+    shown = (name for column in block.columns for name in (column.name, column.detail) if name)
+    names = list(dict.fromkeys(shown))
     return dataclasses.replace(block, frame=block.frame[names])
 
 

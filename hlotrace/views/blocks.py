@@ -54,6 +54,8 @@ class Figures:
     """Headline figures, side by side."""
 
     items: tuple[Figure, ...]
+    frame: pd.DataFrame | None = None
+    """The rows of a table that they are of: the records (JSON, CSV) of a view that is about these rows."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,11 @@ class ShownColumn:
     label: str
     unit: Unit | None = None
     origin: Origin = "compiler"
-    emphasis: Literal["plain", "bar", "code", "path"] = "plain"
-    """`bar` draws the share of the column's maximum; `code` is monospaced; `path` keeps its end when cut."""
+    emphasis: Literal["plain", "bar", "code", "path", "places"] = "plain"
+    """`bar` draws the share of the column's maximum; `code` is monospaced; `path` keeps its end when cut; `places` is a
+    list of source lines, the one that tells most first."""
+    detail: str = ""
+    """A column of the frame that says more, shown where one looks closer; no part of the records."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ class Grid:
     note: str = ""
     selects: Literal["instruction", "fusion", "buffer", "module", "source", ""] = ""
     """What a row stands for when it is chosen in the app."""
+    is_records: bool = True
+    """Whether its rows can be the view's records; not those of one that sums up another."""
 
 
 @dataclass(frozen=True)

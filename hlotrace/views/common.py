@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import chosen_module
+from hlotrace.analyses.sources import innermost_lines, users_lines
 from hlotrace.tables import to_frame
 from hlotrace.views.blocks import Block, Heading, Note, ShownColumn
 
@@ -80,6 +81,15 @@ def telling(frame: pd.DataFrame, columns: Sequence[ShownColumn]) -> tuple[ShownC
     return tuple(c for c in known if c.name != "execution_count" or (frame[c.name].fillna(0) != 1).any())
 
 
+SOURCE = ShownColumn("source", "source", emphasis="path", detail="source_detail")
+"""The column that `with_source` adds."""
+
+
 def with_source(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with `source`, as `file:line`; null where the compiler recorded none."""
-    return frame.assign(source=frame["source_file"] + ":" + frame["source_line"].astype("string"))
+    """The frame with `source`, the user's own line as `file:line`; null where the compiler recorded none.
+
+    `source_detail` names the innermost frame too, where that is another: a line of a library.
+    """
+    source, innermost = users_lines(frame), innermost_lines(frame)
+    detail = (source + "\ninnermost frame: " + innermost).where((source != innermost).fillna(False), source)
+    return frame.assign(source=source, source_detail=detail)

@@ -15,7 +15,17 @@ from hlotrace.analyses.modules import records
 from hlotrace.errors import unknown_name
 from hlotrace.units import format_bytes
 from hlotrace.views.blocks import Block, Figure, Figures, Graph, Grid, Heading, Note, ShownColumn, Treemap
-from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, telling, with_source
+from hlotrace.views.common import (
+    SOURCE,
+    command,
+    cut,
+    module_option,
+    opening,
+    problems_tail,
+    rows_of,
+    telling,
+    with_source,
+)
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -89,7 +99,7 @@ def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
         ShownColumn("category", "category"),
         ShownColumn("members", "members", emphasis="code"),
         *telling(frame, figures),
-        ShownColumn("sources", "source", emphasis="path"),
+        ShownColumn("sources", "source", emphasis="places"),
     )
     note = "Bytes and launches saved are of one execution, cycles of one run of the module."
     if frame["cycles_total"].isna().all():
@@ -218,7 +228,7 @@ def _label(row: dict[str, Any], kind: str) -> str:
         return f"{row['operand']}\n{shape}"
     if kind == "output":
         return f"{row['instruction']}\n{shape}"
-    source = f"\n{row['source_file'].rpartition('/')[2]}:{row['source_line']}" if row["source_file"] else ""
+    source = f"\n{row['user_file'].rpartition('/')[2]}:{row['user_line']}" if row["user_file"] else ""
     return f"{row['opcode']}\n{shape}{source}"
 
 
@@ -231,7 +241,7 @@ def members_grid(frame: pd.DataFrame) -> Grid:
         ShownColumn("bytes", "bytes", "bytes"),
         ShownColumn("flops", "FLOPs", "flop", "predicted"),
         ShownColumn("op_name", "op name", emphasis="path"),
-        ShownColumn("source", "source", emphasis="path"),
+        SOURCE,
     )
     return Grid("Members", frame, columns, len(frame), selects="instruction")
 

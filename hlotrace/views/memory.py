@@ -18,7 +18,7 @@ from hlotrace.analyses import alive as analysis
 from hlotrace.errors import HlotraceError, unknown_name
 from hlotrace.units import format_bytes
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, Origin, ShownColumn, StackedArea
-from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, with_source
+from hlotrace.views.common import SOURCE, command, cut, module_option, opening, problems_tail, rows_of, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ ROLES = {
 """What XLA's categories of allocations hold. A TPU's compiler puts its temporaries into one preallocated block."""
 OTHER_ROLE = "other"
 INCOMPLETE = "at least: the buffer assignment is incomplete"
+INHERITED = " *"
+INHERITED_NOTE = "* The source of what produced the value, which has none of its own."
 
 AT = Parameter("at", "int", "a schedule position; the peak when not given")
 SPACE = Parameter(
@@ -265,7 +267,7 @@ def roles_grid(where: analysis.Position, moment: str, origin: Origin) -> Grid:
         ShownColumn("live_bytes", "alive", "bytes", origin),
         ShownColumn("share", "share", "share", origin, "bar"),
     )
-    return Grid(f"By role {moment}", frame, columns, len(frame))
+    return Grid(f"By role {moment}", frame, columns, len(frame), is_records=False)
 
 
 def alive_grid(alive: pd.DataFrame, moment: str, top: int, origin: Origin = "compiler") -> Grid:
@@ -276,17 +278,31 @@ def alive_grid(alive: pd.DataFrame, moment: str, top: int, origin: Origin = "com
     columns = (
         *_value_columns(frame, top, origin),
         ShownColumn("live", "live"),
-        ShownColumn("source", "source", emphasis="path"),
+        SOURCE,
     )
     shared = int((alive["counted_bytes"] == 0).sum())
-    note = f"{shared} of them share their place with a larger one and add nothing." if shared else ""
-    return Grid(f"Alive {moment}", cut(frame, top), columns, len(frame), note, "buffer")
+    note = f"{shared} of them share their place with a larger one and add nothing. " if shared else ""
+    shown = cut(frame, top)
+    return Grid(f"Alive {moment}", shown, columns, len(frame), (note + _inherited_note(shown)).strip(), "buffer")
+
+
+def _inherited_note(shown: pd.DataFrame) -> str:
+    return INHERITED_NOTE if shown["inherited_from"].notna().any() else ""
 
 
 def _named_sources(buffers: pd.DataFrame) -> pd.DataFrame:
-    """With `role` and `source`; arguments have no line in a program: theirs is the name that the framework gave."""
+    """With `role` and `source`; arguments have no line in a program: theirs is the name that the framework gave.
+
+    What a value has from what produced it is marked with INHERITED.
+    """
     frame = with_source(buffers)
-    return frame.assign(source=frame["source"].fillna(frame["op_name"]), role=roles_of(buffers))
+    origin = frame["inherited_from"]
+    source, detail = (frame[name].fillna(frame["op_name"]) for name in ("source", "source_detail"))
+    return frame.assign(
+        source=(source + INHERITED).where(origin.notna(), source),
+        source_detail=(detail + "\ninherited from " + origin).where(origin.notna(), detail),
+        role=roles_of(buffers),
+    )
 
 
 def roles_of(buffers: pd.DataFrame) -> pd.Series:
@@ -318,9 +334,10 @@ def allocations_grid(buffers: pd.DataFrame, space: int, top: int, origin: Origin
     frame = _named_sources(buffers[buffers["memory_space"] == space].sort_values("bytes", ascending=False))
     columns = (
         *_value_columns(frame, top, origin),
-        ShownColumn("source", "source", emphasis="path"),
+        SOURCE,
     )
-    return Grid("Largest values", cut(frame, top), columns, len(frame), selects="buffer")
+    shown = cut(frame, top)
+    return Grid("Largest values", shown, columns, len(frame), _inherited_note(shown), "buffer")
 
 
 def _other_spaces(tables: Tables, row: dict[str, Any], names: dict[int, str], space: int) -> list[Block]:

@@ -15,20 +15,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.analyses import costs, op_counts
-from hlotrace.units import is_missing
+from hlotrace.analyses import costs, op_counts, sources
+from hlotrace.units import format_percent, is_missing
 from hlotrace.views.blocks import Bars, Block, Figure, Figures, Grid, Note, ShownColumn
-from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, telling, with_source
+from hlotrace.views.common import (
+    SOURCE,
+    command,
+    cut,
+    module_option,
+    opening,
+    problems_tail,
+    rows_of,
+    telling,
+    with_source,
+)
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hlotrace.tables import Unit
 
 QUESTION = "Which ops are there before and after optimisation, how many are started, and which cost most?"
 MOST_BARS = 16
 INSTRUCTION_COLUMNS = (*costs.COLUMNS, *op_counts.COLUMNS, "bytes")
 
 BY = Parameter("by", "string", "what to count by", default="category", choices=op_counts.GROUPINGS)
+FROM = Parameter("source", "string", "only the ops that come from FILE:LINE, by any frame of their stacks")
 DEPTH = Parameter("depth", "int", "levels of a named scope that make one group; 0 takes all", default=4)
 
 GROUP_LABELS = {"opcode": "opcode", "category": "category", "source": "source line", "scope": "named scope"}
@@ -41,11 +54,19 @@ RANKING_WORDS = {
     "hbm_bytes_total": "HBM bytes: the compiler gave no cycles, and no FLOPs are known",
 }
 
+COST_FIGURES: dict[str, tuple[str, Unit]] = {
+    "cycles_total": ("cycles", "cycles"),
+    "flops_total": ("FLOPs", "flop"),
+    "hbm_bytes_total": ("HBM bytes", "bytes"),
+}
 
-def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) -> list[Block]:
-    """Headline counts, counts in groups as a table and as bars, the largest launches."""
+
+def build(tables: Tables, *, module: str | None, by: str, depth: int, source: str | None, top: int) -> list[Block]:
+    """Headline counts, counts in groups as a table and as bars, the largest launches; or the ops of one line."""
     row, blocks = opening(tables, module, QUESTION)
     name = str(row["module"])
+    if source is not None:
+        return [*blocks, *from_line(tables, row, source, top), *problems_tail(tables)]
     instructions = rows_of(tables, "instructions", name, INSTRUCTION_COLUMNS)
     computations = rows_of(tables, "computations", name)
     counts = op_counts.op_counts(instructions, computations, after=row["final_stage"], by=by, depth=depth)
@@ -62,6 +83,11 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     launched = costs.launches(instructions, row["final_stage"])
     if len(launched):
         blocks.append(launches_grid(launched, top))
+    named = counts[by].dropna()
+    if by == "source" and len(named):
+        line = str(named.iloc[0]).rpartition("/")[2]
+        example = command(tables, "ops", module_option(tables, row), source=line)
+        blocks.append(Note("The ops of one line, by any frame of their stacks:", command=example))
     others = [grouping for grouping in op_counts.GROUPINGS if grouping != by]
     blocks.append(
         Note(f"Also by {', '.join(others)}.", command=command(tables, "ops", module_option(tables, row), by=others[-1]))
@@ -164,10 +190,59 @@ def launches_grid(launched: pd.DataFrame, top: int) -> Grid:
         ShownColumn("instruction", "op", emphasis="code"),
         ShownColumn("category", "category"),
         *telling(frame, figures),
-        ShownColumn("source", "source", emphasis="path"),
+        SOURCE,
     )
     title = f"Largest ops, by {RANKING_WORDS[by]}"
     return Grid(title, cut(frame, top), columns, len(frame), selects="instruction")
 
 
-VIEW = View("ops", "Ops", QUESTION, (MODULE, BY, DEPTH, TOP), build)
+def from_line(tables: Tables, row: dict[str, Any], source: str, top: int) -> list[Block]:
+    """The ops of the final program that come from a line of source, the costliest first, and what they add up to.
+
+    Raises:
+        HlotraceError: none does.
+    """
+    name, final = str(row["module"]), row["final_stage"]
+    instructions = rows_of(tables, "instructions", name, (*INSTRUCTION_COLUMNS, "source_stack"))
+    instructions = instructions[(instructions["stage"] == final).fillna(False).astype(bool)]
+    chosen = instructions.iloc[sources.rows_from(sources.by_any_frame(instructions), source)]
+    held = rows_of(tables, "fusions", name, ("fusion", "computation")).set_index("computation")["fusion"]
+    launched = costs.launches(instructions, final)
+    by = costs.ranking(launched)
+    frame = costs.top_launches(costs.with_totals(chosen), by).drop(columns=["share", "source_stack"])
+    frame = with_source(frame.assign(fusion=frame["computation"].map(held.to_dict())))
+    figures = (
+        ShownColumn("cycles_total", "cycles", "cycles", emphasis="bar"),
+        ShownColumn("flops_total", "FLOPs", "flop", "predicted"),
+        ShownColumn("hbm_bytes_total", "HBM bytes", "bytes", "predicted"),
+        ShownColumn("execution_count", "runs", "count", "predicted"),
+    )
+    columns = (
+        ShownColumn("instruction", "op", emphasis="code"),
+        ShownColumn("opcode", "opcode"),
+        ShownColumn("category", "category"),
+        *telling(frame, figures),
+        *telling(frame, (ShownColumn("fusion", "in fusion", emphasis="code"),)),
+        SOURCE,
+    )
+    note = "What is in a fusion has no cost of its own: its fusion has."
+    grid = Grid(f"Ops from {source}", cut(frame, top), columns, len(frame), note, "instruction")
+    return [_line_figures(frame, launched, by), grid]
+
+
+def _line_figures(frame: pd.DataFrame, launched: pd.DataFrame, by: costs.Ranking) -> Figures:
+    """How much comes from a line: ops, those that are launches, their part of what all launches cost."""
+    own = frame[frame["is_launch"].fillna(False).astype(bool)]
+    cost, total = (float(rows[by].sum()) for rows in (own, launched))
+    label, unit = COST_FIGURES[by]
+    share = f"{format_percent(cost / total)} of the module" if total else ""
+    return Figures(
+        (
+            Figure("ops", len(frame), "count", detail=f"in {frame['fusion'].nunique():,} fusions"),
+            Figure("launches", int(own["execution_count"].fillna(1).sum()), "count"),
+            Figure(label, cost, unit, "compiler" if by == "cycles_total" else "predicted", share),
+        )
+    )
+
+
+VIEW = View("ops", "Ops", QUESTION, (MODULE, BY, DEPTH, FROM, TOP), build)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hlotrace.analyses import alive, costs
 from hlotrace.analyses.findings import findings
 from hlotrace.analyses.modules import by_size
+from hlotrace.analyses.sources import LINES
 from hlotrace.units import format_bytes, format_count, format_ns, is_missing
 from hlotrace.views import memory, ops
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
@@ -40,7 +41,8 @@ TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", d
 
 BUFFER_COLUMNS = (
     *("memory_space", "memory_space_name", "allocation", "allocation_bytes", "category", "value", "offset_bytes"),
-    *("bytes", "padding_bytes", "shape", "live_from", "live_to", "op_name", "source_file", "source_line"),
+    *("bytes", "padding_bytes", "shape", "live_from", "live_to", "op_name", "inherited_from"),
+    *LINES,
 )
 
 
@@ -80,7 +82,7 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
 
 def _narrow(grid: Grid, names: tuple[str, ...]) -> Grid:
     """Only the columns that fit a line of any terminal; the view that the grid is of has the others."""
-    return replace(grid, columns=tuple(column for column in grid.columns if column.name in names), note="")
+    return replace(grid, columns=tuple(column for column in grid.columns if column.name in names))
 
 
 def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
@@ -177,8 +179,14 @@ def headline(subject: Subject) -> Figures:
             *_time_figures(subject),
             Figure("launches", row["launches"], "count", detail="; ".join(filter(None, (before, fused, branch)))),
             Figure("compile time", row["compile_ns"], "ns", "measured", _compile_detail(row)),
-        )
+        ),
+        _row_of(subject),
     )
+
+
+def _row_of(subject: Subject) -> pd.DataFrame:
+    modules = subject.tables["modules"]
+    return modules[modules["module"] == subject.row["module"]]
 
 
 def _memory_figures(subject: Subject) -> list[Figure]:
