@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ROW_HEIGHT = 24
 HEADER_HEIGHT = 36
 
+LEAST_PATH = 130
+
 KEEP_START = ("shape", "members")
 """Of these the beginning tells more than the end."""
 
@@ -81,7 +83,7 @@ def data_grid(
             rowData=row_data(frame, columns, ids),
             **_shared(),
         ),
-        [*([title] if isinstance(title, str) else title), html.Span(f"{len(frame):,} rows", className="count")],
+        [*_title(title), html.Span(f"{len(frame):,} rows", className="count")],
         [_quick(name), _export(name, file)],
     )
 
@@ -120,13 +122,24 @@ def endless_grid(
         columnDefs=definitions,
         **shared,
     )
-    return framed(name, grid, [title], tools)
+    return framed(name, grid, _title(title), tools)
+
+
+def first_columns(columns: Iterable[ShownColumn], names: Sequence[str]) -> list[ShownColumn]:
+    """The columns, those of these names in front and in their order."""
+    return sorted(columns, key=lambda column: names.index(column.name) if column.name in names else len(names))
 
 
 def framed(name: str, grid: dag.AgGrid, title: Sequence[Any], tools: Sequence[Any]) -> html.Div:
     """A grid under its title and tools."""
     bar = html.Div([html.Div(list(title), className="grid-title"), *tools], className="grid-bar")
     return html.Div([bar, grid], className="grid", **data(grid=name))
+
+
+def _title(title: str | list[Any]) -> list[Any]:
+    """Each of its words as an element: the first gives way where there is no room."""
+    parts = [title] if isinstance(title, str) else title
+    return [html.Span(part, title=part) if isinstance(part, str) else part for part in parts]
 
 
 def _shared() -> dict[str, Any]:
@@ -215,13 +228,18 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
         "valueFormatter": {"function": "hlotraceText(params.value)"},
         "width": _width(column, values),
     }
-    if column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START):
+    if _keeps_end(column):
         made |= {"cellRenderer": "HlotraceTail", "cellClass": f"{column.emphasis} tail"}
     if column.emphasis == "path":
-        made |= {"flex": 1, "minWidth": min(150, made["width"])}
+        made |= {"flex": 1, "minWidth": min(LEAST_PATH, made["width"])}
     if column.name == "category":
         made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
     return made
+
+
+def _keeps_end(column: ShownColumn) -> bool:
+    """Whether its texts, where they are cut, lose their beginning."""
+    return column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START)
 
 
 def _header_width(words: str) -> int:
@@ -241,7 +259,7 @@ def _width(column: ShownColumn, values: pd.Series) -> int:
     lengths = values.dropna().astype("string").str.len()
     needed = float(lengths.quantile(0.95, interpolation="higher")) if len(lengths) else 0.0
     character = 7.0 if column.emphasis == "code" else 6.8
-    widest = 300 if column.emphasis == "path" else 200
+    widest = 300 if column.emphasis == "path" else 150 if _keeps_end(column) else 200
     return int(max(_header_width(column.label), min(widest, needed * character + 30)))
 
 

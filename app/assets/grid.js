@@ -6,13 +6,6 @@ function swatches() {
     return swatches.known;
 }
 
-/** One formatter for each number of decimals: making one costs more than using it a thousand times. */
-function formatOf(decimals) {
-    const known = formatOf.known || (formatOf.known = {});
-    known[decimals] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-    return known[decimals];
-}
-
 window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
     /** A number in its column's unit; nothing known is a dash, too small to show is `<0.01`. */
     hlotraceNumber(value, divisor, decimals) {
@@ -20,20 +13,20 @@ window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
         const number = value / divisor;
         const least = Math.pow(10, -decimals);
         if (number !== 0 && Math.abs(number) < least / 2) return "<" + least.toFixed(decimals);
-        return formatOf(decimals).format(number);
+        return window.hlotraceDigits.grouped(number, decimals);
     },
 
     hlotraceText(value) {
         return value === null || value === undefined || value === "" ? "–" : String(value);
     },
 
-    /** A bar behind the number: its share of the column's maximum. */
+    /** A bar under the number: its share of the column's maximum. */
     hlotraceBar(value, largest) {
         const share = value > 0 && largest > 0 ? Math.min(100, (100 * value) / largest) : 0;
         return {
             backgroundImage: `linear-gradient(to left, var(--bar) ${share}%, transparent ${share}%)`,
-            backgroundSize: "100% 70%",
-            backgroundPosition: "right center",
+            backgroundSize: "calc(100% - 16px) 3px",
+            backgroundPosition: "right 8px bottom 1px",
             backgroundRepeat: "no-repeat",
         };
     },

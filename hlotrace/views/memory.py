@@ -86,7 +86,10 @@ def chosen_space(names: dict[int, str], wanted: str | None) -> int:
 
 def _outside(timeline: pd.DataFrame, space: int, at: int) -> HlotraceError:
     known = timeline.loc[timeline["memory_space"] == space, "schedule_index"]
-    remedy = f"Positions go from {known.min()} to {known.max()}." if len(known) else "This module has no timeline."
+    remedy = "This module has no timeline."
+    if len(known):
+        end = f" A live range that ends at {at} reaches the end of the program." if at == known.max() + 1 else ""
+        remedy = f"Positions go from {known.min()} to {known.max()}.{end}"
     return HlotraceError(f"there is no schedule position {at}", place="--at", remedy=remedy)
 
 
@@ -107,12 +110,13 @@ def totals(
     buffers: pd.DataFrame | None = None,
 ) -> Figures:
     """What is needed in all (for the main memory), allocated in a space, and alive at a position."""
-    items = list(main_figures(row)) if space == 0 else []
-    if buffers is not None and (space != 0 or row["hbm_needed_bytes"] is not None):
-        items.append(Figure(f"allocated in {name}", _allocated(row, space, buffers), "bytes"))
+    items = []
     if where is not None:
         at = f"at {where.instruction or '?'} (position {where.index})"
         items.append(Figure(f"alive in {name}", where.live_bytes, "bytes", detail=at))
+    items += main_figures(row) if space == 0 else []
+    if buffers is not None and (space != 0 or row["hbm_needed_bytes"] is not None):
+        items.append(Figure(f"allocated in {name}", _allocated(row, space, buffers), "bytes"))
     return Figures(tuple(items))
 
 
