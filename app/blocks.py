@@ -13,6 +13,7 @@ from dash import dcc, html
 from hlotrace.app import figures
 from hlotrace.app.grids import ORIGIN_WORDS, ROW_HEIGHT, data_grid, row_ids
 from hlotrace.app.wiring import aria, data
+from hlotrace.app.words import meaning
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
 from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
@@ -88,7 +89,7 @@ def figure(item: Figure) -> Component:
         format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"
     )
     parts: list[Any] = [
-        html.Div(item.label, className="figure-label", title=item.label),
+        html.Div(item.label, className="figure-label", title=meaning(item.label) or item.label),
         html.Div([value, origin(item.origin)], className="figure-line"),
     ]
     if item.capacity and not missing and not isinstance(item.value, str):

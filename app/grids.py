@@ -12,6 +12,7 @@ from dash import dcc, html
 from hlotrace.analyses.modules import records
 from hlotrace.app.chosen import source_of
 from hlotrace.app.wiring import data
+from hlotrace.app.words import meaning
 from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, colour
 from hlotrace.units import Scale, column_scale, is_missing
 
@@ -197,7 +198,7 @@ def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[s
     made: dict[str, Any] = {
         "field": column.name,
         "headerName": f"{column.label}{suffix}",
-        "headerTooltip": f"{column.label}: {ORIGIN_WORDS[column.origin]}",
+        "headerTooltip": f"{meaning(column.label) or column.label}: {ORIGIN_WORDS[column.origin]}",
         "headerClass": f"ag-right-aligned-header from-{column.origin}",
         "cellClass": "number ag-right-aligned-cell",
         "filter": "agNumberColumnFilter",
@@ -222,6 +223,7 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
     made: dict[str, Any] = {
         "field": column.name,
         "headerName": column.label,
+        "headerTooltip": meaning(column.label) or column.label,
         "tooltipField": column.name,
         "cellClass": column.emphasis,
         "filter": "agTextColumnFilter",
@@ -234,6 +236,7 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
         made |= {"flex": 1, "minWidth": min(LEAST_PATH, made["width"])}
     if column.name == "category":
         made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
+        made["tooltipValueGetter"] = {"function": "hlotraceMeaning(params.value)"}
     return made
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from dash import html
 
 from hlotrace.app import figures
+from hlotrace.app.words import meaning
 from hlotrace.render.palette import colour
 from hlotrace.units import column_scale, format_bytes
 
@@ -129,7 +130,9 @@ def legend(block: StackedArea) -> list[Component]:
     """The categories with their colours, in the order they stack."""
     return [
         html.Span(
-            [html.Span(className="swatch", style={"backgroundColor": colour(name)}), name], className="legend-item"
+            [html.Span(className="swatch", style={"backgroundColor": colour(name)}), name],
+            className="legend-item",
+            title=meaning(name),
         )
         for name in block.series
     ]

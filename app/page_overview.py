@@ -14,6 +14,7 @@ from hlotrace.analyses.modules import is_small, records
 from hlotrace.app import blocks
 from hlotrace.app.grids import swatches
 from hlotrace.app.links import link
+from hlotrace.app.words import meaning
 from hlotrace.units import Scale, column_scale
 from hlotrace.views import memory, ops, summary
 from hlotrace.views import modules as modules_view
@@ -133,9 +134,9 @@ def share_bar(shares: list[tuple[str, float]], scale: Scale, kind: str) -> Compo
             html.Span(f"{100 * value / total:.1f} %", className="amount"),
         ]
         legend.append(
-            link(label, f"Choose {name}", select=f"{kind}:{name}")
+            link(label, f"Choose {name}. {meaning(name)}".rstrip(), select=f"{kind}:{name}")
             if kind
-            else html.Span(label, className="legend-item")
+            else html.Span(label, className="legend-item", title=meaning(name))
         )
     return html.Div([html.Div(parts, className="shares"), html.Div(legend, className="legend")])
 

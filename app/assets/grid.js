@@ -1,9 +1,9 @@
 /* What the grids call: numbers in a column's one unit, bars, rows that are lit up, moving by keys. */
 "use strict";
 
-function swatches() {
-    if (!swatches.known) swatches.known = JSON.parse(document.getElementById("frame").dataset.swatches);
-    return swatches.known;
+function ofFrame(name) {
+    ofFrame[name] ??= JSON.parse(document.getElementById("frame").dataset[name]);
+    return ofFrame[name];
 }
 
 window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
@@ -33,8 +33,14 @@ window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
 
     /** The colour of a category in front of its name. */
     hlotraceSwatch(value) {
-        const colour = swatches()[value];
+        const colour = ofFrame("swatches")[value];
         return colour ? { boxShadow: `inset 4px 0 0 ${colour}`, paddingLeft: "11px" } : { paddingLeft: "11px" };
+    },
+
+    /** What a category means, where its name does not say it. */
+    hlotraceMeaning(value) {
+        const meaning = ofFrame("meanings")[value];
+        return meaning ? value + ": " + meaning : value;
     },
 
     /** A number as typed into a column's filter, in the unit that the column shows. */

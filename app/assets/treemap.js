@@ -4,7 +4,7 @@
 window.hlotraceTreemap = (function () {
     const LEAST_TEXT = 8;
     const SMALL_TEXT = 9;
-    const LEAST_LETTERS = 5;
+    const LEAST_LETTERS = 4;
     const GAP = 14;
 
     function charts() {
@@ -31,7 +31,7 @@ window.hlotraceTreemap = (function () {
     /** Plotly shrinks a label until it fits its tile: what nobody could read gives way to the end of the name. */
     function enlarge(gd) {
         gd.querySelectorAll(".slice").forEach((slice) => {
-            const label = slice.querySelector(".slicetext");
+            const label = slice.querySelector("text.slicetext");
             if (!label) return;
             label.style.visibility = "";
             if (sizeOf(label) < LEAST_TEXT) writeEnd(label, slice.querySelector("path.surface").getBBox());

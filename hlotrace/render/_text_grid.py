@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 GAP = 2
 BAR_WIDTH = 8
-LONGEST_NAME = 40
+LONGEST_NAME = 32
 """A name is cut to this where it stands under a row, and is in it no shorter; lists of names wrap."""
 _PLAIN_FLOOR, _PATH_FLOOR, _FIRST_FLOOR = 12, 14, 20
+_PATH_WANTED = 24
 _INDENT = "    "
 
 
@@ -168,8 +169,9 @@ def _fit(columns: list[_Shown], width: int) -> list[_Shown]:
             return _in_order(columns, kept)
         kept.append(column)
         room -= GAP + _take(column, needed)
-    for column in [first, *paths]:
-        room -= _grow(column, column.capped, room)
+    room -= _grow(first, first.capped, room)
+    for column in paths:
+        room -= _grow(column, min(_PATH_WANTED, column.natural), room)
     for column in (column for column in others if column.is_name):
         if room < GAP + column.capped:
             return _in_order(columns, kept)

@@ -1,6 +1,7 @@
 """Where a Graph block's nodes and edges stand: pydot builds it, the Graphviz in pygraphviz's wheel lays it out.
 
-Graphviz gets sizes and numbers only; for an edge's label as many zeros as it has characters. Names, which come from dumps and are not to be trusted, never pass through DOT.
+Graphviz gets sizes and numbers only; for an edge's label as many zeros as it has characters. Names, which come from
+dumps and are not to be trusted, never pass through DOT.
 """
 
 from __future__ import annotations

@@ -69,9 +69,8 @@ def draw(block: Block) -> str:
             note = svg.capacity_in_words(block)
             return _chart(block.title, svg.stacked_area(block), block.origin, note, list(block.series))
         case Treemap():
-            return _chart(
-                block.title, treemap(block), block.origin, f"Area: {_unit(block.values, block.unit) or block.unit}"
-            )
+            unit = _unit(block.values, block.unit) or block.unit
+            return _chart(block.title, treemap(block), block.origin, f"Area: {unit}")
         case Graph():
             return _chart(block.title, graph(block), "compiler", _GRAPH_NOTE)
 

@@ -114,9 +114,8 @@ def _group(block: Treemap, scale: Scale, group: str, share: str, members: list[i
         content += element(
             "rect", "", x=place.x + 0.5, y=place.y + 0.5, width=wide, height=high, **paint(group, block.origin)
         )
-        parts.append(
-            element("g", content + _label(block.labels[index], f"{value}, {part}", group, block.origin, place))
-        )
+        label = _label(block.labels[index], f"{value}, {part}", group, block.origin, place)
+        parts.append(element("g", content + label))
     return parts
 
 

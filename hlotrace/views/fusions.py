@@ -55,7 +55,11 @@ def figures_of(groups: pd.DataFrame) -> Figures:
         (
             Figure("fusions", len(groups), "count"),
             Figure(
-                "launches saved", _total(groups["launches_saved_total"]), "count", "predicted", "less than one a member"
+                "launches saved",
+                _total(groups["launches_saved_total"]),
+                "count",
+                "predicted",
+                "had every member been one",
             ),
             Figure(
                 "bytes kept out of memory",
