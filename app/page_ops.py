@@ -27,7 +27,7 @@ DEPTH = 4
 
 MOST_BARS = 8
 
-FIRST = ("after", "launches_after", "cycles_total")
+FIRST = ("after", "launches_after", "cycles_total", "flops_total")
 """The figures that stand first in the table of counts: it is narrow, and what runs matters more than what was."""
 
 
