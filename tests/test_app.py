@@ -22,7 +22,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hlotrace
-from hlotrace.app import create_app, figures, frame, ops_list, page_fusions, page_memory, page_ops, rows
+from hlotrace.app import (
+    create_app,
+    figures,
+    frame,
+    ops_list,
+    page_fusions,
+    page_memory,
+    page_ops,
+    page_overview,
+    rows,
+)
 from hlotrace.app.chosen import choose
 from hlotrace.app.data import Bundles
 from hlotrace.app.factory import all_pages, show_hits, show_page, show_selection
@@ -602,3 +612,13 @@ def test_words_that_a_newcomer_does_not_know_have_a_meaning(label):
 
 def test_a_plain_word_has_no_meaning_of_its_own():
     assert meaning("source") == ""
+
+
+def test_where_time_goes_is_said_on_one_scale_with_its_unit(layer):
+    shown = as_json(page_overview.page(layer))
+    title = re.search(r'"Where time goes"[^]]*', shown)
+    assert title is not None
+    assert '"M cycles"' in title.group()
+    amounts = re.findall(r'"children":"([^"]*)","className":"amount"', shown)
+    assert amounts
+    assert all(re.fullmatch(r"<?[\d,.]+( %)?", amount) for amount in amounts), amounts

@@ -108,7 +108,9 @@ def _dot(lines: list[tuple[str, ...]], edges: list[tuple[int, int, str]]) -> pyd
         width, height = (f"{size / POINTS_PER_INCH:.3f}" for size in _size(texts))
         graph.add_node(pydot.Node(f"n{index}", shape="box", fixedsize="true", width=width, height=height, label='""'))
     for key, (source, target, label) in enumerate(edges):
-        room: dict[str, Any] = {"label": "0" * len(label), "fontname": "Courier", "fontsize": str(LABEL_SIZE)} if label else {}
+        room: dict[str, Any] = (
+            {"label": "0" * len(label), "fontname": "Courier", "fontsize": str(LABEL_SIZE)} if label else {}
+        )
         graph.add_edge(pydot.Edge(f"n{source}", f"n{target}", key=str(key), arrowsize="0.7", **room))
     return graph
 
