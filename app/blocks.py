@@ -13,6 +13,7 @@ from dash import dcc, html
 from hlotrace.app import figures
 from hlotrace.app.grids import ORIGIN_WORDS, ROW_HEIGHT, data_grid, row_ids
 from hlotrace.app.wiring import aria, data
+from hlotrace.app.words import meaning
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
 from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
@@ -88,7 +89,7 @@ def figure(item: Figure) -> Component:
         format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"
     )
     parts: list[Any] = [
-        html.Div(item.label, className="figure-label", title=item.label),
+        html.Div(item.label, className="figure-label", title=meaning(item.label) or item.label),
         html.Div([value, origin(item.origin)], className="figure-line"),
     ]
     if item.capacity and not missing and not isinstance(item.value, str):
@@ -140,12 +141,13 @@ def file_name(title: str) -> str:
     return f"{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}.csv"
 
 
-def graph(block: Graph, details: Mapping[str, Mapping[str, str]]) -> Component:
-    """A directed graph as SVG, laid out here and drawn by assets/graph.js.
+def graph(block: Graph, details: Mapping[str, Mapping[str, str]], words: str = "") -> Component:
+    """A directed graph as SVG, laid out here and drawn by assets/graph.js, under a strip with its legend and buttons.
 
     Args:
         details: for a node's id what its tooltip says (`title`), its colour (`colour`), and the
             selection that a click makes (`select`).
+        words: what to say beside the legend.
     """
     placed = place(block)
     nodes = [{**asdict(node), **details.get(node.id, {})} for node in placed.nodes]
@@ -155,4 +157,17 @@ def graph(block: Graph, details: Mapping[str, Mapping[str, str]]) -> Component:
         "nodes": nodes,
         "edges": [asdict(edge) for edge in placed.edges],
     }
-    return html.Div(className="graph", role="img", title="", **data(graph=json.dumps(drawn)), **aria(label=block.title))
+    picture = html.Div(
+        className="graph", role="img", title="", **data(graph=json.dumps(drawn)), **aria(label=block.title)
+    )
+    return html.Div([_graph_strip(words), picture], className="graph-box")
+
+
+def _graph_strip(words: str) -> Component:
+    inside = "written and read within the fusion: never touches memory"
+    legend = [
+        html.Span("stays inside", className="edge-key inside", title=inside),
+        html.Span("through memory", className="edge-key memory", title="read from or written to memory"),
+        html.Span(words, className="graph-words", title=words),
+    ]
+    return html.Div([*legend, html.Div(className="graph-tools")], className="graph-strip")

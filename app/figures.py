@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlotrace.render.palette import UNKNOWN, colour, has_colour
-from hlotrace.units import column_scale, end_of, format_value
+from hlotrace.units import column_scale, end_of, format_amount, format_value
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Bars, StackedArea, Treemap
@@ -145,13 +145,15 @@ def stacked_area(block: StackedArea) -> Figure:
             {
                 **_steps(x, total),
                 "name": name,
-                "fill": "tonexty" if traces else "tozeroy",
+                "fill": "tozeroy",
                 "fillcolor": fill(name)["color"],
-                "line": {"width": 0, "shape": "hv", "color": fill(name)["color"]},
+                # A line of the fill's colour: a step narrower than a pixel is seen up to its height.
+                "line": {"width": 1.5, "shape": "hv", "color": fill(name)["color"]},
             }
         )
     return {
-        "data": traces,
+        # From the top down to the axis: each covers the line of a layer above it that holds nothing there.
+        "data": traces[::-1],
         "layout": layout(
             hovermode=False,
             shapes=_lines(block, scale.divisor) if near else [],
@@ -161,6 +163,7 @@ def stacked_area(block: StackedArea) -> Figure:
                 "zeroline": False,
                 "showspikes": False,
                 "showgrid": False,
+                "range": [block.x[0], block.x[-1] + 1] if block.x else None,
             },
             yaxis={
                 "title": axis_title(scale.suffix, 6),
@@ -226,12 +229,11 @@ def ink(fill_colour: str) -> str:
 
 
 def treemap(block: Treemap) -> Figure:
-    """Tiles by area within their groups; each tile's id is its label."""
+    """Tiles by area within their groups; each tile's id is its label, its custom data the lines of its hover."""
     groups = list(dict.fromkeys(block.groups))
     totals = dict.fromkeys(groups, 0.0)
     for group, value in zip(block.groups, block.values, strict=True):
         totals[group] += value
-    shown = [format_value(value, block.unit) for value in block.values]
     hover = block.hover or ("",) * len(block.labels)
     return {
         "data": [
@@ -242,14 +244,14 @@ def treemap(block: Treemap) -> Figure:
                 "parents": [*("" for _ in groups), *(f"group:{group}" for group in block.groups)],
                 "values": [*totals.values(), *block.values],
                 "branchvalues": "total",
-                "hovertext": [
-                    *(f"{text(group)}: {format_value(totals[group], block.unit)}" for group in groups),
+                "customdata": [
+                    *([group, format_amount(totals[group], block.unit)] for group in groups),
                     *(
-                        f"{text(label)}: {value}<br>{text(more).replace(chr(10), '<br>')}"
-                        for label, value, more in zip(block.labels, shown, hover, strict=True)
+                        [label, format_amount(value, block.unit), *more.split("\n")]
+                        for label, value, more in zip(block.labels, block.values, hover, strict=True)
                     ),
                 ],
-                "hoverinfo": "text",
+                "hoverinfo": "none",
                 "textinfo": "label",
                 "textfont": {
                     "size": 11,

@@ -10,6 +10,7 @@ from dash import dcc, html
 from hlotrace.app.grids import swatches
 from hlotrace.app.links import going
 from hlotrace.app.wiring import aria, data
+from hlotrace.app.words import WORDS, meanings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def layout(bundles: Bundles, pages: Sequence[tuple[str, str]]) -> Component:
             html.Div(id="said-error", role="alert"),
         ],
         id="frame",
-        **data(swatches=json.dumps(swatches())),
+        **data(swatches=json.dumps(swatches()), meanings=json.dumps(meanings(tuple(swatches())))),
     )
 
 
@@ -110,6 +111,8 @@ def _help() -> Component:
         html.Table(html.Tbody(rows)),
         html.H2("How it works"),
         html.Ul([html.Li(hint) for hint in HINTS]),
+        html.H2("Words"),
+        html.Dl([part for word, means in WORDS.items() for part in (html.Dt(word), html.Dd(means))]),
         html.H2("Where figures are from"),
         html.P(
             [

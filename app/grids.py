@@ -10,6 +10,7 @@ import dash_ag_grid as dag
 from dash import dcc, html
 
 from hlotrace.app.wiring import data
+from hlotrace.app.words import meaning
 from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, colour
 from hlotrace.units import Scale, column_scale, is_missing
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 ROW_HEIGHT = 24
 HEADER_HEIGHT = 36
+
+LEAST_PATH = 130
+
+PATHS = ("path", "places")
+"""The emphases of a source: its column takes what is left of the width."""
 
 KEEP_START = ("shape", "members")
 """Of these the beginning tells more than the end."""
@@ -79,7 +85,7 @@ def data_grid(
             rowData=row_data(frame, columns, ids),
             **_shared(),
         ),
-        [*([title] if isinstance(title, str) else title), html.Span(f"{len(frame):,} rows", className="count")],
+        [*_title(title), html.Span(f"{len(frame):,} rows", className="count")],
         [_quick(name), _export(name, file)],
     )
 
@@ -118,13 +124,24 @@ def endless_grid(
         columnDefs=definitions,
         **shared,
     )
-    return framed(name, grid, [title], tools)
+    return framed(name, grid, _title(title), tools)
+
+
+def first_columns(columns: Iterable[ShownColumn], names: Sequence[str]) -> list[ShownColumn]:
+    """The columns, those of these names in front and in their order."""
+    return sorted(columns, key=lambda column: names.index(column.name) if column.name in names else len(names))
 
 
 def framed(name: str, grid: dag.AgGrid, title: Sequence[Any], tools: Sequence[Any]) -> html.Div:
     """A grid under its title and tools."""
     bar = html.Div([html.Div(list(title), className="grid-title"), *tools], className="grid-bar")
     return html.Div([bar, grid], className="grid", **data(grid=name))
+
+
+def _title(title: str | list[Any]) -> list[Any]:
+    """Each of its words as an element: the first gives way where there is no room."""
+    parts = [title] if isinstance(title, str) else title
+    return [html.Span(part, title=part) if isinstance(part, str) else part for part in parts]
 
 
 def _shared() -> dict[str, Any]:
@@ -182,7 +199,7 @@ def definition(column: ShownColumn, frame: pd.DataFrame, scale: Scale) -> dict[s
     made: dict[str, Any] = {
         "field": column.name,
         "headerName": f"{column.label}{suffix}",
-        "headerTooltip": f"{column.label}: {ORIGIN_WORDS[column.origin]}",
+        "headerTooltip": f"{meaning(column.label) or column.label}: {ORIGIN_WORDS[column.origin]}",
         "headerClass": f"ag-right-aligned-header from-{column.origin}",
         "cellClass": "number ag-right-aligned-cell",
         "filter": "agNumberColumnFilter",
@@ -207,19 +224,26 @@ def _text_definition(column: ShownColumn, values: pd.Series) -> dict[str, Any]:
     made: dict[str, Any] = {
         "field": column.name,
         "headerName": column.label,
+        "headerTooltip": meaning(column.label) or column.label,
         "tooltipField": column.detail or column.name,
         "cellClass": column.emphasis,
         "filter": "agTextColumnFilter",
         "valueFormatter": {"function": "hlotraceText(params.value)"},
         "width": _width(column, values),
     }
-    if column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START):
+    if _keeps_end(column):
         made |= {"cellRenderer": "HlotraceTail", "cellClass": f"{column.emphasis} tail"}
-    if column.emphasis in ("path", "places"):
-        made |= {"flex": 1, "minWidth": min(150, made["width"])}
+    if column.emphasis in PATHS:
+        made |= {"flex": 1, "minWidth": min(LEAST_PATH, made["width"])}
     if column.name in ("category", "role"):
         made["cellStyle"] = {"function": "hlotraceSwatch(params.value)"}
+        made["tooltipValueGetter"] = {"function": "hlotraceMeaning(params.value)"}
     return made
+
+
+def _keeps_end(column: ShownColumn) -> bool:
+    """Whether its texts, where they are cut, lose their beginning."""
+    return column.emphasis == "path" or (column.emphasis == "code" and column.name not in KEEP_START)
 
 
 def _header_width(words: str) -> int:
@@ -239,7 +263,7 @@ def _width(column: ShownColumn, values: pd.Series) -> int:
     lengths = values.dropna().astype("string").str.len()
     needed = float(lengths.quantile(0.95, interpolation="higher")) if len(lengths) else 0.0
     character = 7.0 if column.emphasis == "code" else 6.8
-    widest = 300 if column.emphasis in ("path", "places") else 200
+    widest = 300 if column.emphasis in PATHS else 150 if _keeps_end(column) else 200
     return int(max(_header_width(column.label), min(widest, needed * character + 30)))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from dash import html
 
 from hlotrace.app import figures
+from hlotrace.app.words import meaning
 from hlotrace.render.palette import colour
 from hlotrace.units import column_scale, format_bytes
 from hlotrace.views.memory import roles_of
@@ -33,7 +34,7 @@ MAP_SHARE = (0.0, 0.36)
 def figure(module: Module, block: StackedArea, space: int) -> tuple[figures.Figure, dict[str, Any]]:
     """The figure, and what the pointer reads from it: names and bytes by position, the map's rectangles."""
     made = figures.stacked_area(block)
-    rectangles = map_of(module.buffers, space)
+    rectangles = map_of(module.buffers, space, block.x[-1])
     drawn = rectangles.head(MOST_RECTANGLES)
     scale = column_scale([float(drawn["high"].max()) if len(drawn) else 0.0], "bytes")
     made["data"] += map_traces(drawn, scale.divisor)
@@ -51,15 +52,18 @@ def figure(module: Module, block: StackedArea, space: int) -> tuple[figures.Figu
         "range": [0, (float(drawn["high"].max()) / scale.divisor if len(drawn) else 1.0)],
     }
     layout |= {"hovermode": False, "margin": {"l": 64, "r": 16, "t": 34, "b": 36}}
-    return made, reading(block, drawn)
+    return made, {**reading(block, drawn), "divisor": made["scale"]["divisor"]}
 
 
-def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
+def map_of(buffers: pd.DataFrame, space: int, end: int) -> pd.DataFrame:
     """The values of a memory space as rectangles, the largest first.
 
+    Args:
+        end: the schedule's last position: what outlives it ends one later in XLA's live ranges, at the program's end.
+
     Returns:
-        Columns value, role, bytes, first, last (schedule positions), low, high (addresses, the allocations of the
-        space laid end to end, as only offsets within an allocation are known).
+        Columns value, role, bytes, first, last (schedule positions), live_to (as XLA gives it), low, high (addresses,
+        the allocations of the space laid end to end, as only offsets within an allocation are known).
     """
     rows = buffers[(buffers["memory_space"] == space).fillna(False).astype(bool)]
     rows = rows.dropna(subset=["allocation", "bytes", "live_from", "live_to"])
@@ -69,7 +73,8 @@ def map_of(buffers: pd.DataFrame, space: int) -> pd.DataFrame:
     made = rows[["value", "bytes"]].assign(
         role=roles_of(rows),
         first=rows["live_from"].astype("int64"),
-        last=rows["live_to"].astype("int64"),
+        last=rows["live_to"].astype("int64").clip(upper=end),
+        live_to=rows["live_to"].astype("int64"),
         low=low,
         high=low + rows["bytes"].astype("float64"),
     )
@@ -118,7 +123,7 @@ def reading(block: StackedArea, drawn: pd.DataFrame) -> dict[str, Any]:
             "value": drawn["value"].tolist(),
             "role": drawn["role"].tolist(),
             "size": [format_bytes(size) for size in drawn["bytes"].tolist()],
-            **{name: drawn[name].astype("int64").tolist() for name in ("first", "last", "low", "high")},
+            **{name: drawn[name].astype("int64").tolist() for name in ("first", "last", "live_to", "low", "high")},
         },
     }
 
@@ -127,7 +132,9 @@ def legend(block: StackedArea) -> list[Component]:
     """The roles with their colours, in the order they stack."""
     return [
         html.Span(
-            [html.Span(className="swatch", style={"backgroundColor": colour(name)}), name], className="legend-item"
+            [html.Span(className="swatch", style={"backgroundColor": colour(name)}), name],
+            className="legend-item",
+            title=meaning(name),
         )
         for name in block.series
     ]

@@ -36,18 +36,20 @@ SEARCHED = ("instruction", "opcode", "op_name", "source", "shape")
 
 COLUMNS = (
     ShownColumn("instruction", "op", emphasis="code"),
-    ShownColumn("opcode", "opcode"),
     ShownColumn("category", "category"),
-    ShownColumn("bytes", "bytes", "bytes"),
     ShownColumn("cycles_total", "cycles", "cycles"),
     ShownColumn("flops_total", "FLOPs", "flop", "predicted"),
     ShownColumn("hbm_bytes_total", "HBM bytes", "bytes", "predicted"),
+    SOURCE,
+    ShownColumn("opcode", "opcode"),
+    ShownColumn("bytes", "bytes", "bytes"),
     ShownColumn("execution_count", "runs", "count", "predicted"),
     ShownColumn("shape", "shape", emphasis="code"),
     ShownColumn("computation", "computation", emphasis="code"),
-    SOURCE,
     ShownColumn("op_name", "op name", emphasis="path"),
 )
+"""What is compared and where it is from stands first: half a page shows no more."""
+
 BEFORE_COLUMNS = tuple(column for column in COLUMNS if column.name not in ("cycles_total",))
 
 

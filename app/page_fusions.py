@@ -11,7 +11,7 @@ from hlotrace.analyses.fusions import Members, joined_sources, members, without_
 from hlotrace.analyses.modules import records
 from hlotrace.app import blocks, figures
 from hlotrace.app.chosen import choose, places_of
-from hlotrace.app.grids import data_grid, row_ids
+from hlotrace.app.grids import data_grid, first_columns, row_ids
 from hlotrace.app.links import link, switch
 from hlotrace.render.palette import colour
 from hlotrace.units import format_bytes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hlotrace.app.data import Bundles, Module
     from hlotrace.app.state import State as AppState
 
-FIRST = ("fusion", "category", "cycles_total", "internal_bytes", "launches_saved", "operand_bytes", "output_bytes")
+FIRST = ("fusion", "category", "cycles_total", "internal_bytes", "sources", "launches_saved")
 """The columns that stand first in the grid: it is narrow, and figures are compared before names are read."""
 
 MOST_DRAWN = 250
@@ -43,7 +43,7 @@ def page(module: Module) -> Component:
         return html.Div([head, blocks.note(missing)], className="page")
     areas = [(name, name) for name in view.areas_of(groups)]
     grid = view.fusions_grid(groups, 0)
-    columns = sorted(grid.columns, key=lambda column: FIRST.index(column.name) if column.name in FIRST else len(FIRST))
+    columns = first_columns(grid.columns, FIRST)
     left = html.Div(
         [
             html.Div(
@@ -159,19 +159,8 @@ def members_graph(name: str, inside: Members, passed: int) -> Component:
             Note("The members of this fusion are not among the files.", "missing", "hlotrace capture MODEL.py")
         )
     details = {key: node_details(row, kind) for key, (row, kind) in inside.nodes.items()}
-    legend = html.Div(
-        [
-            html.Span(
-                "stays inside",
-                className="edge-key inside",
-                title="written and read within the fusion: never touches memory",
-            ),
-            html.Span("through memory", className="edge-key memory", title="read from or written to memory"),
-            html.Span(" ".join(filter(None, (view.passed_words(passed) if passed else "", view.nested_words(inside))))),
-        ],
-        className="graph-legend",
-    )
-    return html.Div([blocks.graph(view.members_graph(name, inside), details), legend], className="graph-box")
+    words = " ".join(filter(None, (view.passed_words(passed) if passed else "", view.nested_words(inside))))
+    return blocks.graph(view.members_graph(name, inside), details, words)
 
 
 def node_details(row: dict[str, Any], kind: str) -> dict[str, str]:

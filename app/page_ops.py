@@ -8,7 +8,7 @@ from dash import Input, Output, State, dcc, html
 
 from hlotrace.analyses.op_counts import op_counts
 from hlotrace.app import blocks, figures, ops_list
-from hlotrace.app.grids import data_grid, unique
+from hlotrace.app.grids import data_grid, first_columns, unique
 from hlotrace.app.links import switch
 from hlotrace.views import ops
 from hlotrace.views.blocks import Bars, Heading
@@ -26,6 +26,9 @@ DEPTH = 4
 """Levels of a named scope that make one group."""
 
 MOST_BARS = 8
+
+FIRST = ("after", "launches_after", "cycles_total", "flops_total")
+"""The figures that stand first in the table of counts: it is narrow, and what runs matters more than what was."""
 
 
 def page(module: Module) -> Component:
@@ -72,7 +75,8 @@ def counts_parts(module: Module, by: str | None) -> tuple[Component, Component]:
     counts = counts_of(module, by)
     grid = ops.counts_grid(counts, by, 0)
     ids = unique(f"{by}:{name}" if isinstance(name, str) else "none" for name in counts[by].tolist())
-    made = data_grid("ops-counts-grid", grid.frame, grid.columns, ids, file=f"ops-by-{by}.csv", title=grid.title)
+    columns = first_columns(grid.columns, (by, *FIRST))
+    made = data_grid("ops-counts-grid", grid.frame, columns, ids, file=f"ops-by-{by}.csv", title=grid.title)
     drawn = [block for block in ops.bars(counts.head(MOST_BARS), by) if isinstance(block, Bars)]
     bars: Component = html.Div("No counts to draw", className="nothing")
     if drawn:

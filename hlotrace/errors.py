@@ -46,13 +46,20 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return difflib.get_close_matches(name, list(known), n=count, cutoff=0.4)
 
 
+MOST_NAMED = 12
+"""Of more known names than this an error gives a few."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], *, place: str | None = None) -> HlotraceError:
-    """The error for a name that is not among the known ones: nearest first, then all of them."""
-    names = list(known)
+    """The error for a name that is not among the known ones: all of them, nearest first; of many the nearest few."""
+    names = list(dict.fromkeys(known))
     close = nearest(name, names)
-    rest = [other for other in names if other not in close]
-    return HlotraceError(
-        f"no {kind} is named {name!r}",
-        place=place,
-        remedy=f"Known: {', '.join(close + rest)}." if names else f"There is no {kind} here.",
-    )
+    if not names:
+        remedy = f"There is no {kind} here."
+    elif len(names) <= MOST_NAMED:
+        remedy = f"Known: {', '.join(close + [other for other in names if other not in close])}."
+    elif close:
+        remedy = f"Known: {', '.join(close)}, the nearest of {len(names):,}."
+    else:
+        remedy = f"Known: {', '.join(names[:3])} and {len(names) - 3:,} more."
+    return HlotraceError(f"no {kind} is named {name!r}", place=place, remedy=remedy)

@@ -82,6 +82,18 @@ def format_value(value: object, unit: str | None) -> str:
     return str(value)
 
 
+_UNIT_NAMES = {"cycles": " cycles", "flop": "FLOP"}
+"""Units that a number with its prefix does not say: `3.21 M` is `3.21 M cycles`, or `3.21 MFLOP`."""
+
+
+def format_amount(value: float | int | None, unit: str) -> str:
+    """A number that stands alone, with all of its unit: `12,345 cycles`, `1.50 KiB`; a count has none."""
+    text, name = format_value(value, unit), _UNIT_NAMES.get(unit, "")
+    if is_missing(value) or not name:
+        return text
+    return f"{text}{name}" if text[-1].isalpha() else f"{text} {name.strip()}"
+
+
 def end_of(name: str, longest: int) -> str:
     """A name in at most `longest` characters: what is cut off is its beginning, since its end tells more."""
     return name if len(name) <= longest else "…" + name[1 - longest :]
@@ -104,6 +116,10 @@ class Scale:
         if number and abs(number) < least / 2:
             return f"<{least:.{self.decimals}f}"
         return f"{number:,.{self.decimals}f}"
+
+    def words(self, unit: str) -> str:
+        """The unit of its numbers, whole: `k cycles`, `GFLOP`, `MiB`; empty for counts as they are."""
+        return f"{self.suffix}{_UNIT_NAMES.get(unit, '')}".strip()
 
 
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {

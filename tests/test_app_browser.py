@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 import shutil
@@ -11,6 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from hlotrace.app.words import WORDS
+
 pytestmark = pytest.mark.browser
 
 SCHEMES = ("light", "dark")
@@ -19,6 +22,9 @@ PAGES = ("", "ops", "fusions", "memory", "modules", "problems")
 
 
 REAL = Path(__file__).parent / "data" / "scan-v5e"
+
+
+SPIKE_LENGTH, SPIKE_AT = 20_000, 7_000
 
 
 def long_rows(synthetic):
@@ -46,6 +52,7 @@ def address(synthetic, tmp_path_factory):
             "hostile": tables(synthetic.hostile_rows()),
             "text only": tables(synthetic.unscheduled_rows()),
             "long": tables(long_rows(synthetic)),
+            "spiked": tables(spiked_rows(synthetic)),
             "real": hlotrace.load(shutil.copytree(REAL, tmp_path_factory.mktemp("real") / "scan-v5e")),
         }
     )
@@ -497,3 +504,224 @@ def test_the_address_always_names_bundle_and_module(visit):
     page = visit("/")
     ready(page, "")
     assert query(page) == {"bundle": "layers", "module": "jit_layer"}
+
+
+# ---- how it looks ----
+
+SIZES = ((1280, 800), (1920, 1080))
+
+
+@pytest.fixture
+def sized(visit):
+    """Opens an address in a window of a size."""
+
+    def open_page(path, size, scheme="light"):
+        page = visit(path, color_scheme=scheme)
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        ready(page, path.strip("/").partition("?")[0])
+        page.wait_for_timeout(300)
+        return page
+
+    return open_page
+
+
+def inside(inner, outer):
+    return (
+        outer["x"] <= inner["x"] + 1
+        and inner["x"] + inner["width"] <= outer["x"] + outer["width"] + 1
+        and outer["y"] <= inner["y"] + 1
+        and inner["y"] + inner["height"] <= outer["y"] + outer["height"] + 1
+    )
+
+
+def header_of(page, grid, name):
+    return page.locator(f"#{grid} .ag-header-cell[col-id='{name}']").bounding_box()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("path", "grid", "names"),
+    [
+        ("/?bundle=real", "overview-launches", ("instruction", "category", "cycles_total", "share", "source")),
+        ("/?bundle=real", "overview-alive", ("value", "category", "bytes", "source")),
+        ("/ops?bundle=real", "ops-counts-grid", ("category", "after", "launches_after", "cycles_total")),
+        ("/ops?bundle=real", "ops-grid", ("instruction", "category", "cycles_total", "hbm_bytes_total", "source")),
+        ("/fusions?bundle=real", "fusions-grid", ("fusion", "category", "cycles_total", "sources")),
+    ],
+)
+def test_the_columns_that_matter_are_in_sight(sized, path, grid, names, size):
+    page = sized(path, size)
+    box = page.locator(f"#{grid}").bounding_box()
+    assert all(inside(header_of(page, grid, name), box) for name in names)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_the_header_says_of_the_chip_is_not_cut(sized, size):
+    page = sized("/?bundle=real", size)
+    assert page.locator("#chip").evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+def test_a_tables_title_stays_beside_its_filter(sized):
+    page = sized("/?bundle=real", (1100, 700))
+    for table in page.locator(".grid-bar").all():
+        filter_box = table.locator(".quick-box").bounding_box()
+        count = table.locator(".count").bounding_box()
+        title = table.locator(".grid-title > *").first.bounding_box()
+        assert title["x"] + title["width"] <= count["x"] + 1
+        assert count["x"] + count["width"] <= filter_box["x"] + 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_figures_of_memory_stand_in_one_row_the_main_one_first(sized, size):
+    page = sized("/memory?bundle=real", size)
+    figures = page.locator("#memory-figures .figure")
+    assert "alive in HBM" in figures.first.inner_text()
+    assert len({box.bounding_box()["y"] for box in figures.all()}) == 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_legend_buttons_and_nodes_of_a_graph_have_places_of_their_own(sized, size):
+    page = sized("/fusions?bundle=real", size)
+    strip, picture = (page.locator(f".graph-box .{name}").bounding_box() for name in ("graph-strip", "graph-svg"))
+    assert strip["y"] + strip["height"] <= picture["y"]
+    for part in page.locator(".graph-strip .edge-key, .graph-strip .tool").all():
+        assert inside(part.bounding_box(), strip)
+
+
+def test_a_graph_opens_at_a_scale_at_which_its_text_is_read_and_at_its_root(sized):
+    page = sized("/fusions?bundle=real", (1280, 800))
+    picture = page.locator(".graph-svg")
+    scale = picture.evaluate("node => node.getScreenCTM().a")
+    sizes = page.locator(".graph-svg text").evaluate_all(
+        "nodes => nodes.map((node) => parseFloat(getComputedStyle(node).fontSize))"
+    )
+    assert scale * min(sizes) >= 8.99
+    lowest = max((node.bounding_box() for node in page.locator(".graph-svg .node").all()), key=lambda box: box["y"])
+    assert inside(lowest, picture.bounding_box())
+
+
+def test_the_hover_of_a_tile_wraps_and_stays_in_the_window(sized):
+    page = sized("/fusions?bundle=real", (1280, 800))
+    tile = page.locator("#fusions-treemap .slice path.surface").last.bounding_box()
+    for step in (0.4, 0.5):
+        page.mouse.move(tile["x"] + tile["width"] * step, tile["y"] + tile["height"] * step)
+    hover = page.locator("#tile-hover.shown")
+    hover.wait_for()
+    assert inside(hover.bounding_box(), {"x": 0, "y": 0, "width": 1280, "height": 800})
+    lines = hover.locator("div").all_text_contents()
+    assert "fusion" in lines[0]
+    assert lines[1].endswith(" cycles")
+    page.mouse.move(5, 5)
+    hover.wait_for(state="detached")
+
+
+def test_no_text_of_a_treemap_is_too_small_to_read(sized):
+    page = sized("/fusions?bundle=real", (1280, 800))
+    sizes = page.locator("text.slicetext").evaluate_all(
+        r"""nodes => nodes.filter((node) => node.style.visibility !== "hidden").map((node) => {
+            const scale = /scale\(([\d.]+)/.exec(node.getAttribute("transform"));
+            return parseFloat(getComputedStyle(node).fontSize) * (scale ? Number(scale[1]) : 1);
+        })"""
+    )
+    assert sizes
+    assert min(sizes) >= 8
+
+
+def test_the_line_at_the_peak_leaves_the_area_in_sight(sized):
+    page = sized("/memory?bundle=layers", (1280, 800))
+    plot = page.locator("#memory-chart .nsewdrag").first.bounding_box()
+    above, below = (mark.bounding_box() for mark in page.locator(".marks .mark.peak").all())
+    assert above["y"] + above["height"] < plot["y"] + plot["height"] * 0.2, "it ends over the area"
+    assert below["y"] >= plot["y"] + plot["height"] - 1, "and goes on under it"
+
+
+def spiked_rows(synthetic):
+    """The layer over a long schedule at one position of which much more is alive."""
+    rows = synthetic.layer_rows()
+    space = [row for row in rows["memory_timeline"] if row["memory_space"] == 0]
+    flat = min(space, key=lambda row: row["live_bytes"])
+    rows["memory_timeline"] = [{**flat, "schedule_index": index} for index in range(SPIKE_LENGTH)]
+    spike = rows["memory_timeline"][SPIKE_AT]
+    more = 9 * flat["live_bytes"]
+    spike |= {"live_bytes": flat["live_bytes"] + more, "temp_bytes": flat.get("temp_bytes", 0) + more}
+    return rows
+
+
+@pytest.mark.parametrize("at", ["", "&at=9000"])
+def test_a_peak_one_position_wide_is_seen(visit, at):
+    page = visit(f"/memory?bundle=spiked{at}")
+    page.locator(".marks .mark").first.wait_for(state="attached")
+    plot = page.locator("#memory-chart .nsewdrag").first.bounding_box()
+    x = plot["x"] + plot["width"] * (SPIKE_AT + 0.5) / SPIKE_LENGTH
+    clip = {"x": x - 6, "y": plot["y"] + plot["height"] * 0.5, "width": 12, "height": 1}
+    picture = base64.b64encode(page.screenshot(clip=clip)).decode()
+    reds = page.evaluate(
+        """async (picture) => {
+            const image = new Image();
+            image.src = "data:image/png;base64," + picture;
+            await image.decode();
+            const context = Object.assign(document.createElement("canvas"), { width: 12, height: 1 }).getContext("2d");
+            context.drawImage(image, 0, 0);
+            const pixels = context.getImageData(0, 0, 12, 1).data;
+            return [...Array(12).keys()].map((index) => [...pixels.slice(4 * index, 4 * index + 3)]);
+        }""",
+        picture,
+    )
+    assert any(red > 200 and green > 190 and blue < 130 for red, green, blue in reds), "the yellow of temporaries"
+
+
+@pytest.mark.parametrize("leave", ["Escape", "page", "bundle"])
+def test_what_was_searched_for_goes_when_it_says_nothing_any_more(visit, leave):
+    page = visit("/?bundle=layers")
+    ready(page, "")
+    page.keyboard.press("/")
+    page.keyboard.type("multiply")
+    page.locator("#search-results .hit").first.wait_for()
+    if leave == "Escape":
+        page.keyboard.press("Escape")
+    elif leave == "page":
+        to(page, "Ops")
+    else:
+        page.locator("#bundle-picker").click()
+        page.get_by_role("option", name="text only").or_(page.get_by_label("text only")).first.click()
+    page.wait_for_function("document.getElementById('search').value === ''")
+
+
+def test_a_finding_leads_to_the_op_that_it_names(visit):
+    page = visit("/?bundle=layers")
+    ready(page, "")
+    page.locator(".note-finding .link", has_text="estimated cycles").first.click()
+    page.wait_for_url("**/ops?**select=op%3A**")
+    page.locator("#ops-grid .ag-row.is-chosen").first.wait_for()
+
+
+def test_choosing_a_group_shows_the_lists_first_column(sized):
+    page = sized("/ops?bundle=layers", (1280, 800))
+    page.locator("#ops-grid .ag-center-cols-viewport").evaluate("node => { node.scrollLeft = 400; }")
+    row(page, "ops-counts-grid", "elementwise").click()
+    page.wait_for_url("**select=category**")
+    page.wait_for_function("document.querySelector('#ops-grid .ag-center-cols-viewport').scrollLeft === 0")
+
+
+def test_a_number_reads_the_same_in_a_grid_as_in_the_terminal(visit):
+    page = visit("/")
+    ready(page, "")
+    numbers = [eighth / 8 for eighth in [*range(-4000, -8), *range(4000)]]
+    numbers += [cent / 100 + half for cent in range(0, 3000, 7) for half in (0.005, 0.0049999)]
+    numbers += [129.125, 1e6 + 0.125, 12345678.875, 999.995, 1e12 + 0.5]
+    for decimals in (0, 1, 2):
+        ours = [f"{number:,.{decimals}f}" for number in numbers]
+        theirs = page.evaluate(
+            "([all, decimals]) => all.map((number) => window.hlotraceDigits.grouped(number, decimals))",
+            [numbers, decimals],
+        )
+        assert [pair for pair in zip(numbers, ours, theirs, strict=True) if pair[1] != pair[2]] == []
+
+
+def test_words_are_explained_where_they_stand_and_in_the_help(visit):
+    page = visit("/ops?bundle=layers")
+    ready(page, "ops")
+    assert "asked to start" in page.locator(".figure-label", has_text="launches").first.get_attribute("title")
+    page.keyboard.press("?")
+    assert page.locator("#help dt").all_text_contents() == list(WORDS)
+    assert "asked to start" in page.locator("#help dl").inner_text()

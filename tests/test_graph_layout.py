@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotrace.render.graph_layout import LONGEST_LINE, place
+from hlotrace.render.graph_layout import LABEL_SIZE, LONGEST_LINE, place
 from hlotrace.units import end_of
 from hlotrace.views.blocks import Graph
 
@@ -37,6 +37,24 @@ def test_an_edge_begins_at_its_source_and_ends_at_its_target():
     assert abs(edge.path[-1][1] - (at["b"].y - at["b"].height / 2)) < 2
     assert (len(edge.path) - 1) % 3 == 0
     assert edge.path[0][1] < edge.label_at[1] < edge.path[-1][1]
+
+
+def overlap(a, b):
+    """Whether two boxes (middle x, middle y, width, height) lie over each other."""
+    return abs(a[0] - b[0]) * 2 < a[2] + b[2] and abs(a[1] - b[1]) * 2 < a[3] + b[3]
+
+
+def test_no_label_of_an_edge_lies_over_another_or_over_a_node():
+    label = "128.00 MiB VMEM"
+    sources = [f"parameter.{index}" for index in range(7)]
+    edges = [(source, target) for source in sources for target in ("multiply.1", "add.2")] + [("multiply.1", "add.2")]
+    ids = dict.fromkeys([*sources, "multiply.1", "add.2"])
+    graph = Graph("g", {name: (name, "member") for name in ids}, tuple((a, b, label, True) for a, b in edges))
+    placed = place(graph)
+    labels = [(*edge.label_at, 0.55 * LABEL_SIZE * len(label), LABEL_SIZE) for edge in placed.edges]
+    nodes = [(node.x, node.y, node.width, node.height) for node in placed.nodes]
+    assert not [(a, b) for index, a in enumerate(labels) for b in labels[index + 1 :] if overlap(a, b)]
+    assert not [(a, b) for a in labels for b in nodes if overlap(a, b)]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+import hlotrace
+from hlotrace import sample_dumps
 from hlotrace.render._text_charts import bar, meter
-from hlotrace.render._text_grid import keep_end
-from hlotrace.render.text import draw
+from hlotrace.render._text_grid import _fit, _prepared, keep_end
+from hlotrace.render.cells import columns_of
+from hlotrace.render.text import MARKS, draw
 from hlotrace.views.blocks import (
     Bars,
     Block,
@@ -26,6 +29,7 @@ from hlotrace.views.blocks import (
     StackedArea,
     Treemap,
 )
+from hlotrace.views.registry import VIEWS
 
 MIB = 2**20
 
@@ -225,3 +229,29 @@ def test_bars_fill_their_width_by_the_share(share: float, width: int) -> None:
     assert cell_len(bar(share, width)) == width
     assert abs(bar(share, width).count("█") - share * width) <= 1
     assert len(meter(share, width)) == width
+
+
+def sample_grids() -> list[Grid]:
+    """Every table of every view of the samples."""
+    opened = [hlotrace.load(sample_dumps.path_of(name)) for name in sample_dumps.names()]
+    return [block for tables in opened for view in VIEWS for block in view.build(tables) if isinstance(block, Grid)]
+
+
+def letters_shown(table: Grid, width: int) -> dict[str, int]:
+    """How much of each column's longest text is to be seen, in the row or under it."""
+    shown = [_prepared(column, MARKS) for column in columns_of(table)]
+    for column in _fit(shown, width):
+        assert column.width >= column.least or column.is_name or column is shown[0]
+    return {column.source.shown.name: column.width if column.is_name and not column.wraps else 0 for column in shown}
+
+
+def test_a_wider_terminal_never_shows_less_and_always_what_the_rows_are_compared_by() -> None:
+    for table in sample_grids():
+        compared = {column.name for column in table.columns if column.emphasis == "bar"}
+        before: dict[str, int] = {}
+        for width in range(60, 201):
+            now = letters_shown(table, width)
+            assert all(now[name] >= letters for name, letters in before.items()), (table.title, width)
+            kept = _fit([_prepared(column, MARKS) for column in columns_of(table)], width)
+            assert compared <= {column.source.shown.name for column in kept}, (table.title, width)
+            before = now

@@ -153,6 +153,13 @@ window.hlotrace = (function () {
         document.getElementById("help").classList.remove("open");
         const search = document.getElementById("search");
         if (document.activeElement === search) search.blur();
+        clearSearch();
+    }
+
+    /** What was searched for says nothing once something was chosen, or another page or module is shown. */
+    function clearSearch() {
+        const search = document.getElementById("search");
+        if (search && search.value) dash_clientside.set_props("search", { value: "" });
     }
 
     function searchResults() {
@@ -207,8 +214,8 @@ window.hlotrace = (function () {
         else if (event.key === "j") moveRow(1);
         else if (event.key === "k") moveRow(-1);
         else if (event.key === "Escape") {
-            if (document.getElementById("help").classList.contains("open")) closeOverlays();
-            else go({ select: null });
+            if (!document.getElementById("help").classList.contains("open")) go({ select: null });
+            closeOverlays();
         }
         return undefined;
     }
@@ -237,5 +244,5 @@ window.hlotrace = (function () {
     document.addEventListener("keydown", onKey);
     document.addEventListener("pointerover", onPointerOver);
 
-    return { current, address, patched, go, settle, copy, say, setChosen, isChosen, afterChanges, chosen: () => chosen, PARAMETERS };
+    return { current, address, patched, go, settle, copy, say, setChosen, isChosen, clearSearch, afterChanges, chosen: () => chosen, PARAMETERS };
 })();

@@ -4,6 +4,13 @@
 (function () {
     const SVG = "http://www.w3.org/2000/svg";
     const MARGIN = 12;
+    const LEAST_SCALE = 0.9; /* at which the smallest text, of 10 px, is 9 px high */
+    const MOST_SCALE = 1.15;
+
+    /** What the fusion gives: the lowest node. */
+    function rootOf(nodes) {
+        return nodes.reduce((low, node) => (low && low.y >= node.y ? low : node), null);
+    }
 
     function element(name, attributes, parent) {
         const made = document.createElementNS(SVG, name);
@@ -30,7 +37,7 @@
         const kind = edge.in_memory ? "memory" : "inside";
         const group = element("g", { class: "edge " + kind }, parent);
         element("path", { d: pathOf(edge.path), "marker-end": `url(#arrow-${kind})` }, group);
-        const label = element("text", { x: edge.label_at[0] + 4, y: edge.label_at[1] + 3 }, group);
+        const label = element("text", { x: edge.label_at[0], y: edge.label_at[1] + 3 }, group);
         label.textContent = edge.label;
         const title = element("title", {}, group);
         title.textContent = `${edge.label} ${edge.in_memory ? "through memory" : "kept inside the fusion: never touches memory"}`;
@@ -54,24 +61,27 @@
     }
 
     /** Pan and zoom by the viewBox: the text stays sharp. */
-    function moveable(svg, width, height) {
+    function moveable(svg, width, height, root) {
         const box = { x: -MARGIN, y: -MARGIN, w: width + 2 * MARGIN, h: height + 2 * MARGIN };
         const whole = { ...box };
         const apply = () => svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.w} ${box.h}`);
-        const fit = () => {
-            Object.assign(box, whole);
+        /** Show it at a scale: in the middle where all of it fits, else around `centre`, but no emptiness beside it. */
+        const showAt = (scale, centre) => {
             const seen = svg.getBoundingClientRect();
-            /* A large graph opens at a readable size, at its top, instead of as a speck. */
-            const scale = Math.min(seen.width / whole.w, seen.height / whole.h);
-            const wanted = Math.min(1.15, Math.max(scale, 0.62));
-            if (seen.width && scale !== wanted) {
-                box.w = seen.width / wanted;
-                box.h = seen.height / wanted;
-                box.x = whole.x + (whole.w - box.w) / 2;
-                box.y = box.h > whole.h ? whole.y + (whole.h - box.h) / 2 : whole.y;
-            }
-            apply();
+            if (!seen.width) return apply();
+            box.w = seen.width / scale;
+            box.h = seen.height / scale;
+            const along = (from, all, part, at) => (part >= all ? from + (all - part) / 2 : Math.min(from + all - part, Math.max(from, at - part / 2)));
+            box.x = along(whole.x, whole.w, box.w, centre.x);
+            box.y = along(whole.y, whole.h, box.h, centre.y);
+            return apply();
         };
+        const fitting = () => {
+            const seen = svg.getBoundingClientRect();
+            return Math.min(seen.width / whole.w, seen.height / whole.h);
+        };
+        /** A large graph opens at a readable size, at its root, instead of as a speck. */
+        const fit = () => showAt(Math.min(MOST_SCALE, Math.max(fitting(), LEAST_SCALE)), root);
         const zoom = (factor, clientX, clientY) => {
             const seen = svg.getBoundingClientRect();
             const px = clientX === undefined ? 0.5 : (clientX - seen.left) / seen.width;
@@ -84,15 +94,7 @@
             box.h *= real;
             apply();
         };
-        const everything = () => {
-            const seen = svg.getBoundingClientRect();
-            const scale = Math.min(seen.width / whole.w, seen.height / whole.h);
-            box.w = seen.width / scale;
-            box.h = seen.height / scale;
-            box.x = whole.x + (whole.w - box.w) / 2;
-            box.y = whole.y + (whole.h - box.h) / 2;
-            apply();
-        };
+        const everything = () => showAt(fitting(), root);
         svg.addEventListener("wheel", (event) => {
             event.preventDefault();
             zoom(Math.pow(1.0015, event.deltaY), event.clientX, event.clientY);
@@ -146,10 +148,9 @@
         data.edges.forEach((edge) => drawEdge(edge, edges));
         const nodes = element("g", {}, svg);
         data.nodes.forEach((node) => drawNode(node, nodes));
-        const move = moveable(svg, data.width, data.height);
-        const tools = document.createElement("div");
-        tools.className = "graph-tools";
-        host.appendChild(tools);
+        const move = moveable(svg, data.width, data.height, rootOf(data.nodes) || { x: 0, y: 0 });
+        const tools = host.parentElement.querySelector(".graph-tools");
+        tools.replaceChildren();
         button("+", "Zoom in", () => move.zoom(0.8), tools);
         button("−", "Zoom out", () => move.zoom(1.25), tools);
         button("all", "Show the whole graph", move.everything, tools);

@@ -1,16 +1,9 @@
 /* What the grids call: numbers in a column's one unit, bars, rows that are lit up, moving by keys. */
 "use strict";
 
-function swatches() {
-    if (!swatches.known) swatches.known = JSON.parse(document.getElementById("frame").dataset.swatches);
-    return swatches.known;
-}
-
-/** One formatter for each number of decimals: making one costs more than using it a thousand times. */
-function formatOf(decimals) {
-    const known = formatOf.known || (formatOf.known = {});
-    known[decimals] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-    return known[decimals];
+function ofFrame(name) {
+    ofFrame[name] ??= JSON.parse(document.getElementById("frame").dataset[name]);
+    return ofFrame[name];
 }
 
 window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
@@ -20,28 +13,34 @@ window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
         const number = value / divisor;
         const least = Math.pow(10, -decimals);
         if (number !== 0 && Math.abs(number) < least / 2) return "<" + least.toFixed(decimals);
-        return formatOf(decimals).format(number);
+        return window.hlotraceDigits.grouped(number, decimals);
     },
 
     hlotraceText(value) {
         return value === null || value === undefined || value === "" ? "–" : String(value);
     },
 
-    /** A bar behind the number: its share of the column's maximum. */
+    /** A bar under the number: its share of the column's maximum. */
     hlotraceBar(value, largest) {
         const share = value > 0 && largest > 0 ? Math.min(100, (100 * value) / largest) : 0;
         return {
             backgroundImage: `linear-gradient(to left, var(--bar) ${share}%, transparent ${share}%)`,
-            backgroundSize: "100% 70%",
-            backgroundPosition: "right center",
+            backgroundSize: "calc(100% - 16px) 3px",
+            backgroundPosition: "right 8px bottom 1px",
             backgroundRepeat: "no-repeat",
         };
     },
 
     /** The colour of a category in front of its name. */
     hlotraceSwatch(value) {
-        const colour = swatches()[value];
+        const colour = ofFrame("swatches")[value];
         return colour ? { boxShadow: `inset 4px 0 0 ${colour}`, paddingLeft: "11px" } : { paddingLeft: "11px" };
+    },
+
+    /** What a category means, where its name does not say it. */
+    hlotraceMeaning(value) {
+        const meaning = ofFrame("meanings")[value];
+        return meaning ? value + ": " + meaning : value;
     },
 
     /** A number as typed into a column's filter, in the unit that the column shows. */

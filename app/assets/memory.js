@@ -14,7 +14,7 @@ window.hlotraceMemory = (function () {
             value /= 1024;
             power += 1;
         }
-        return (power ? value.toFixed(2) : String(value)) + " " + UNITS[power];
+        return (power ? window.hlotraceDigits.rounded(value, 2) : String(value)) + " " + UNITS[power];
     }
 
     function chart() {
@@ -62,7 +62,7 @@ window.hlotraceMemory = (function () {
         if (index < 0) return "";
         const all = data.rectangles;
         const parts = [`position ${data.x[index].toLocaleString("en-US")}`, data.names[index] || "no instruction", `${bytes(data.total[index])} alive`];
-        if (rectangle >= 0) parts.push(`${all.value[rectangle]}: ${all.size[rectangle]} ${all.role[rectangle]}, live ${all.first[rectangle]}–${all.last[rectangle]}`);
+        if (rectangle >= 0) parts.push(`${all.value[rectangle]}: ${all.size[rectangle]} ${all.role[rectangle]}, live ${all.first[rectangle]}–${all.live_to[rectangle]}`);
         return parts.join("  ·  ");
     }
 
@@ -98,12 +98,12 @@ window.hlotraceMemory = (function () {
         const axis = gd._fullLayout.xaxis;
         const left = axis.l2p(from);
         const right = axis.l2p(to);
-        if (right < 0 || left > axis._length) return;
+        if (right < 0 || left > axis._length) return null;
         const made = document.createElement("div");
         made.className = "mark " + kind;
         made.style.left = Math.max(0, left) + "px";
         made.style.width = Math.max(kind === "cursor" ? 1 : 2, Math.min(axis._length, right) - Math.max(0, left)) + "px";
-        parent.appendChild(made);
+        return parent.appendChild(made);
     }
 
     function box(gd, index, parent) {
@@ -134,8 +134,23 @@ window.hlotraceMemory = (function () {
             const wanted = new Set(chosen.values);
             data.rectangles.value.forEach((value, index) => { if (wanted.has(value)) box(gd, index, parent); });
         }
-        const position = at === null || at === undefined ? data.peak : Number(at);
-        if (position !== null) mark(at === null || at === undefined ? "peak" : "at", gd, position, position + 1, parent);
+        const isPeak = at === null || at === undefined;
+        const position = isPeak ? data.peak : Number(at);
+        if (position !== null) markPosition(isPeak ? "peak" : "at", gd, position, parent);
+    }
+
+    /** A line at a position, above the area and below it: the area itself stays in sight. */
+    function markPosition(kind, gd, position, parent) {
+        const { yaxis, yaxis2 } = gd._fullLayout;
+        const index = indexAt(position);
+        const above = Math.max(0, yaxis.l2p(index < 0 ? 0 : data.total[index] / data.divisor) - 2);
+        const below = yaxis2._offset - yaxis._offset + (kind === "at" ? yaxis2._length : 0);
+        for (const [top, bottom] of [[0, above], [yaxis._length, below]]) {
+            const made = mark(kind, gd, position, position + 1, parent);
+            if (!made) return;
+            made.style.top = top + "px";
+            made.style.height = bottom - top + "px";
+        }
     }
 
     function cursor(gd, x) {

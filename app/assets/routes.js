@@ -20,6 +20,7 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
             markSwitches(state);
             const view = { page: state.page, bundle: state.bundle, module: state.module };
             const same = oldView && ["page", "bundle", "module"].every((name) => oldView[name] === view[name]);
+            if (oldView && !same) window.hlotrace.clearSearch();
             return [same ? nothing() : view, ...NAMES.map((name, index) => (state[name] === (old[index] ?? null) ? nothing() : state[name]))];
         }
 
@@ -79,7 +80,9 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
         function refresh_ops(select, quick, narrowed) {
             const group = NARROWING.some((kind) => (select || "").startsWith(kind)) ? select : "";
             const api = window.hlotraceGrid.apiOf("ops-grid");
-            if (api && typeof narrowed === "string" && narrowed !== group + "\n" + (quick || "")) api.purgeInfiniteCache();
+            if (!api || typeof narrowed !== "string" || narrowed === group + "\n" + (quick || "")) return nothing();
+            api.purgeInfiniteCache();
+            api.ensureColumnVisible(api.getAllDisplayedColumns()[0]);
             return nothing();
         }
 

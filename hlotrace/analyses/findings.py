@@ -37,6 +37,10 @@ class Finding:
     text: str
     weight: float
     view: str
+    op: str | None = None
+    """The instruction that it names."""
+    value: str | None = None
+    """The buffer's value that it names."""
 
 
 def findings(module: dict[str, Any], launched: pd.DataFrame, alive_at_peak: pd.DataFrame | None) -> list[Finding]:
@@ -78,6 +82,7 @@ def _memory(alive: pd.DataFrame | None) -> Iterator[Finding]:
             f"({shape}{_from(kind.first)}).",
             kind.amount / total,
             "memory",
+            value=str(kind.first["value"]),
         )
     padding = int(alive.loc[alive["counted_bytes"] > 0, "padding_bytes"].sum())
     if padding >= PADDED * total:
@@ -101,6 +106,7 @@ def _ops(launched: pd.DataFrame) -> Iterator[Finding]:
             f"({kind.first['category']}{_from(kind.first)}).",
             kind.amount / total,
             "ops",
+            op=str(kind.first["instruction"]),
         )
     yield from _unestimated(coverage(launched))
     yield from _moves(launched)

@@ -59,7 +59,7 @@ def draw_bars(block: Bars, width: int) -> RenderableType:
         for values in block.series.values():
             cells += [scale.format(values[row]), bar(values[row] / largest if largest else 0.0, length)]
         table.add_row(*cells)
-    return Group(_title(block.title, scale.suffix), table)
+    return Group(_title(block.title, scale.words(block.unit)), table)
 
 
 def draw_area(block: StackedArea, width: int) -> RenderableType:
@@ -129,7 +129,7 @@ def draw_treemap(block: Treemap, width: int) -> RenderableType:
         rest = [member for _, members in ranked[TREEMAP_GROUPS:] for member in members]
         label = f"{len(ranked) - TREEMAP_GROUPS:,} more groups"
         table.add_row(Text(label, style="dim"), scale.format(sum(value for value, _ in rest)))
-    return Group(_title(block.title, scale.suffix), table)
+    return Group(_title(block.title, scale.words(block.unit)), table)
 
 
 def draw_graph(block: Graph) -> RenderableType:

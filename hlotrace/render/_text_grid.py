@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 GAP = 2
 BAR_WIDTH = 8
-_FLOORS = {"path": 14, "places": 14, "code": 12, "plain": 12, "bar": 16}
-_FIRST_FLOOR = 20
+LONGEST_NAME = 32
+"""A name is cut to this where it stands under a row, and is in it no shorter; lists of names wrap."""
+_PLAIN_FLOOR, _PATH_FLOOR, _FIRST_FLOOR = 12, 14, 20
+_PATH_WANTED = 24
 _INDENT = "    "
 
 
@@ -34,11 +36,7 @@ class _Shown:
     is_number: bool
     emphasis: str
     natural: int
-    floor: int
     width: int = 0
-
-    def __post_init__(self) -> None:
-        self.width = self.natural
 
     @property
     def is_right(self) -> bool:
@@ -50,10 +48,27 @@ class _Shown:
         return max(map(cell_len, self.cells), default=1)
 
     @property
+    def is_name(self) -> bool:
+        """Whether its texts are names from the program, which come last where there is little room."""
+        return self.emphasis in ("path", "places", "code") and not self.is_number
+
+    @property
+    def wraps(self) -> bool:
+        """Whether a text without room goes over several lines; a single name is cut instead."""
+        return self.emphasis == "plain" or (self.emphasis == "code" and any(", " in text for text in self.cells))
+
+    @property
+    def capped(self) -> int:
+        """The width at which it says as much as it does under a row."""
+        return min(self.natural, LONGEST_NAME) if self.is_name else self.least
+
+    @property
     def least(self) -> int:
-        """The width below which it is not cut: a number keeps all digits, its header may wrap between words."""
+        """The width at which nothing is lost: a number keeps all digits, its header may wrap between words."""
         words = max(map(cell_len, self.header.split(" ")), default=1)
-        return max(self.cell_width, words) if self.is_number else min(self.width, self.floor)
+        if self.is_number:
+            return max(self.cell_width, words)
+        return min(self.natural, LONGEST_NAME if self.is_name else max(words, _PLAIN_FLOOR))
 
 
 def draw_grid(grid: Grid, width: int, marks: Mapping[str, str]) -> Text:
@@ -96,13 +111,17 @@ def _lines(cells: list[list[str]], columns: list[_Shown]) -> list[Text]:
 
 
 def _wrapped(column: _Shown, cell: str) -> list[str]:
-    """A sentence goes over several lines; a name stays on one, cut where it must be."""
-    return wrap(cell, column.width) or [""] if column.emphasis == "plain" else [_cut(column, cell)]
+    """A sentence or a list goes over several lines; a name stays on one, cut where it must be."""
+    return wrap(cell, column.width) or [""] if column.wraps else [_cut(column, cell)]
 
 
 def _under(columns: list[_Shown], row: int) -> str:
     """What there was no room for, in words: `source …/layer.py:12`."""
-    parts = [(column.source.heading, column.source.texts[row]) for column in columns]
+    texts = [column.source.texts[row] for column in columns]
+    parts = [
+        (column.source.heading, text if column.wraps or not column.is_name else _cut(column, text))
+        for column, text in zip(columns, texts, strict=True)
+    ]
     return "  ".join(f"{heading} {text}" for heading, text in parts if text and text != NOTHING)
 
 
@@ -120,7 +139,7 @@ def _prepared(column: Column, marks: Mapping[str, str]) -> _Shown:
     width = max([cell_len(header), *map(cell_len, texts)])
     is_list = any(isinstance(value, list | tuple) or hasattr(value, "tolist") for value in column.values)
     emphasis = "code" if is_list else column.shown.emphasis
-    return _Shown(column, header, texts, is_number and any(column.values), emphasis, width, _FLOORS[emphasis])
+    return _Shown(column, header, texts, is_number and any(column.values), emphasis, width)
 
 
 def _with_bars(column: Column) -> list[str]:
@@ -130,25 +149,54 @@ def _with_bars(column: Column) -> list[str]:
 
 
 def _fit(columns: list[_Shown], width: int) -> list[_Shown]:
-    """Narrow the widest columns until all fit; where that is not enough leave out long names, then the last column."""
-    kept = list(columns)
-    kept[0].floor = max(kept[0].floor, min(_FIRST_FLOOR, width // 4))
-    while True:
-        over = sum(column.width for column in kept) + GAP * (len(kept) - 1) - width
-        if over <= 0:
-            return kept
-        loose = [column for column in kept if column.width > column.least]
-        if loose:
-            widest = max(loose, key=lambda column: column.width)
-            widest.width = max(widest.least, widest.width - max(1, over // 2))
-        elif len(kept) > 1:
-            names = [column for column in kept[1:] if column.emphasis == "code"]
-            kept.remove(names[-1] if names else kept[-1])
-            for column in kept:
-                column.width = column.natural
-        else:
-            kept[0].width = width
-            return kept
+    """The columns that stand in a row of that width, with their widths; a wider row never shows less of any.
+
+    What there is room for is given away in an order that does not depend on the width: the first column, those
+    with bars (by which people compare, and mostly the rows are sorted) and the source, each cut short; the other
+    figures and sentences; more of the first column and the source; the other names; at last the rest of all.
+    """
+    first, rest = columns[0], columns[1:]
+    keys = [column for column in rest if column.emphasis == "bar"]
+    paths = [column for column in rest if column.emphasis in ("path", "places")][-1:]
+    others = [column for column in rest if column not in keys and column not in paths]
+    for column in columns:
+        column.width = column.capped
+    room = width - _take(first, min(first.least, _FIRST_FLOOR, width))
+    kept = [first]
+    for column in [*keys, *paths, *(column for column in others if not column.is_name)]:
+        needed = min(column.least, _PATH_FLOOR) if column in paths else column.least
+        if room < GAP + needed:
+            return _in_order(columns, kept)
+        kept.append(column)
+        room -= GAP + _take(column, needed)
+    room -= _grow(first, first.capped, room)
+    for column in paths:
+        room -= _grow(column, min(_PATH_WANTED, column.natural), room)
+    for column in (column for column in others if column.is_name):
+        if room < GAP + column.capped:
+            return _in_order(columns, kept)
+        kept.append(column)
+        room -= GAP + _take(column, column.capped)
+    while (loose := [column for column in kept if column.width < column.natural]) and room > 0:
+        narrowest = min(loose, key=lambda column: column.width)
+        room -= _grow(narrowest, narrowest.natural, 1)
+    return _in_order(columns, kept)
+
+
+def _take(column: _Shown, width: int) -> int:
+    column.width = width
+    return width
+
+
+def _grow(column: _Shown, limit: int, room: int) -> int:
+    """Widen a column towards `limit` as far as there is room; what it took."""
+    more = max(0, min(limit - column.width, room))
+    column.width += more
+    return more
+
+
+def _in_order(columns: list[_Shown], kept: list[_Shown]) -> list[_Shown]:
+    return [column for column in columns if column in kept]
 
 
 def _cut(column: _Shown, cell: str) -> str:

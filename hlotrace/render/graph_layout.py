@@ -1,13 +1,14 @@
 """Where a Graph block's nodes and edges stand: pydot builds it, the Graphviz in pygraphviz's wheel lays it out.
 
-Graphviz gets sizes and numbers only. Names, which come from dumps and are not to be trusted, never pass through DOT.
+Graphviz gets sizes and numbers only; for an edge's label as many zeros as it has characters. Names, which come from
+dumps and are not to be trusted, never pass through DOT.
 """
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlotrace.units import end_of
 
@@ -21,6 +22,8 @@ LINE_HEIGHT = 14.0
 CHARACTER_WIDTH = 6.6
 PADDING = 10.0
 LONGEST_LINE = 34
+LABEL_SIZE = 10
+"""Of the text on edges; Graphviz reckons with the wide letters of a typewriter, and so leaves room enough."""
 
 Point = tuple[float, float]
 
@@ -43,7 +46,10 @@ class PlacedNode:
 
 @dataclass(frozen=True)
 class PlacedEdge:
-    """An edge: `path` is a start point and then triples of cubic Bézier points; the arrow's tip is the last."""
+    """An edge: `path` is a start point and then triples of cubic Bézier points; the arrow's tip is the last.
+
+    `label_at` is the middle of its label.
+    """
 
     source: str
     target: str
@@ -75,7 +81,8 @@ def place(graph: Graph) -> Placed:
     number = {node: index for index, node in enumerate(ids)}
     edges = [edge for edge in graph.edges if edge[0] in number and edge[1] in number]
     with _GRAPHVIZ:
-        laid_out = pygraphviz.AGraph(string=_dot(lines, [(number[a], number[b]) for a, b, *_ in edges]).to_string())
+        numbered = [(number[a], number[b], label) for a, b, label, _ in edges]
+        laid_out = pygraphviz.AGraph(string=_dot(lines, numbered).to_string())
         laid_out.layout(prog="dot")
         width, height = (float(value) for value in laid_out.graph_attr["bb"].split(",")[2:])
         nodes = tuple(
@@ -88,19 +95,23 @@ def place(graph: Graph) -> Placed:
             laid_out.get_edge(f"n{number[a]}", f"n{number[b]}", str(key)) for key, (a, b, *_) in enumerate(edges)
         ]
         paths = [_path(spline.attr["pos"], height) for spline in splines]
-    placed = tuple(PlacedEdge(*edge, path, _middle(path)) for edge, path in zip(edges, paths, strict=True))
+        labels = [_label_at(spline.attr["lp"], path, height) for spline, path in zip(splines, paths, strict=True)]
+    placed = tuple(PlacedEdge(*edge, path, at) for edge, path, at in zip(edges, paths, labels, strict=True))
     return Placed(width, height, nodes, placed)
 
 
-def _dot(lines: list[tuple[str, ...]], edges: list[tuple[int, int]]) -> pydot.Dot:
+def _dot(lines: list[tuple[str, ...]], edges: list[tuple[int, int, str]]) -> pydot.Dot:
     import pydot
 
     graph = pydot.Dot("g", graph_type="digraph", rankdir="TB", nodesep="0.25", ranksep="0.42", strict=False)
     for index, texts in enumerate(lines):
         width, height = (f"{size / POINTS_PER_INCH:.3f}" for size in _size(texts))
         graph.add_node(pydot.Node(f"n{index}", shape="box", fixedsize="true", width=width, height=height, label='""'))
-    for key, (source, target) in enumerate(edges):
-        graph.add_edge(pydot.Edge(f"n{source}", f"n{target}", key=str(key), arrowsize="0.7"))
+    for key, (source, target, label) in enumerate(edges):
+        room: dict[str, Any] = (
+            {"label": "0" * len(label), "fontname": "Courier", "fontsize": str(LABEL_SIZE)} if label else {}
+        )
+        graph.add_edge(pydot.Edge(f"n{source}", f"n{target}", key=str(key), arrowsize="0.7", **room))
     return graph
 
 
@@ -124,6 +135,14 @@ def _path(position: str, height: float) -> tuple[Point, ...]:
         (tip if fields[0] == "e" else points).append(point)
     # The arrow is drawn by the drawer: the last curve ends where Graphviz would put the tip.
     return (*points[:-1], *(tip or points[-1:]))
+
+
+def _label_at(position: str | None, path: tuple[Point, ...], height: float) -> Point:
+    """Where Graphviz left room for the label: the middle of the edge where there is none."""
+    if not position:
+        return _middle(path)
+    x, y = position.split(",")
+    return float(x), height - float(y)
 
 
 def _middle(path: tuple[Point, ...]) -> Point:

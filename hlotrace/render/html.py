@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from hlotrace.render.cells import Column, columns_of
 from hlotrace.render.palette import colour, has_colour
 from hlotrace.render.svg_graph import graph
 from hlotrace.render.svg_treemap import treemap
-from hlotrace.units import format_percent, format_value, is_missing
+from hlotrace.units import column_scale, format_percent, format_value, is_missing
 from hlotrace.views.blocks import Bars, Block, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
 
 if TYPE_CHECKING:
@@ -61,14 +61,22 @@ def draw(block: Block) -> str:
         case Grid():
             return _filled("grid", block, [_Head(column) for column in columns_of(block)], _rows(block))
         case Bars():
-            return _chart(block.title, svg.bars(block), block.origin, legend=list(block.series))
+            values = [value for series in block.series.values() for value in series]
+            unit = _unit(values, block.unit)
+            title = f"{block.title} ({unit})" if unit else block.title
+            return _chart(title, svg.bars(block), block.origin, legend=list(block.series))
         case StackedArea():
             note = svg.capacity_in_words(block)
             return _chart(block.title, svg.stacked_area(block), block.origin, note, list(block.series))
         case Treemap():
-            return _chart(block.title, treemap(block), block.origin, "Area: " + block.unit)
+            unit = _unit(block.values, block.unit) or block.unit
+            return _chart(block.title, treemap(block), block.origin, f"Area: {unit}")
         case Graph():
             return _chart(block.title, graph(block), "compiler", _GRAPH_NOTE)
+
+
+def _unit(values: Iterable[float], unit: str) -> str:
+    return column_scale(values, unit).words(unit)
 
 
 _GRAPH_NOTE = "Strong edges go through memory; thin ones stay inside the fusion. On them: the bytes of the value."

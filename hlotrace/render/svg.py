@@ -223,7 +223,8 @@ def _peak(block: StackedArea, plot: _Plot, columns: list[int], totals: list[floa
     label = f"{format_value(totals[index], block.unit)} at {block.x[index]}{name}"
     side = "end" if x > WIDTH * 0.6 else "start"
     return [
-        element("line", x1=x, x2=x, y1=TOP - 6, y2=TOP + PLOT_HEIGHT, class_="peak"),
+        # Down to the area only, which it would hide where the peak is one position wide.
+        element("line", x1=x, x2=x, y1=TOP - 6, y2=plot.y(totals[index]) - 2, class_="peak"),
         text(x + (-6 if side == "end" else 6), TOP - 10, label, side, "peak"),
     ]
 

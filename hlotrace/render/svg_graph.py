@@ -33,7 +33,7 @@ def _edge(edge: PlacedEdge) -> str:
     kind = "memory" if edge.in_memory else "inside"
     line = element("path", d=curve, class_=f"edge {kind}", marker_end="url(#arrow)")
     at_x, at_y = edge.label_at
-    return line + text(at_x + 4, at_y + 3, edge.label, class_="value halo")
+    return line + text(at_x, at_y + 3, edge.label, "middle", "value halo")
 
 
 def _node(node: PlacedNode, block: Graph) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlotrace.render.palette import colour
 from hlotrace.render.svg import WIDTH, element, is_hatched, paint, picture, text
-from hlotrace.units import end_of, format_percent, format_value
+from hlotrace.units import Scale, column_scale, end_of, format_percent
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Origin, Treemap
@@ -86,14 +86,16 @@ def treemap(block: Treemap) -> str:
         return ""
     boxes = squarify([totals[group] for group in ordered], Box(0.0, 0.0, WIDTH, HEIGHT))
     everything = sum(totals.values())
+    scale = column_scale(block.values, block.unit)
     parts: list[str] = []
     for group, box in zip(ordered, boxes, strict=True):
-        share = f"{format_value(totals[group], block.unit)}, {format_percent(totals[group] / everything)}"
-        parts += _group(block, group, share, groups[group], box)
+        amount = f"{scale.format(totals[group])} {scale.words(block.unit)}".rstrip()
+        share = f"{amount}, {format_percent(totals[group] / everything)}"
+        parts += _group(block, scale, group, share, groups[group], box)
     return picture(HEIGHT, block.title, parts)
 
 
-def _group(block: Treemap, group: str, share: str, members: list[int], box: Box) -> list[str]:
+def _group(block: Treemap, scale: Scale, group: str, share: str, members: list[int], box: Box) -> list[str]:
     inner, parts = box, []
     if box.height > 3 * GROUP_TITLE and box.width > 60:
         inner = Box(box.x, box.y + GROUP_TITLE, box.width, box.height - GROUP_TITLE)
@@ -103,14 +105,17 @@ def _group(block: Treemap, group: str, share: str, members: list[int], box: Box)
     members = sorted(members, key=lambda index: -block.values[index])
     everything = sum(block.values)
     for index, place in zip(members, squarify([block.values[index] for index in members], inner), strict=True):
-        value = f"{format_value(block.values[index], block.unit)}, {format_percent(block.values[index] / everything)}"
-        lines = [block.labels[index], f"{group}: {value}", *([block.hover[index]] if index < len(block.hover) else [])]
+        value, part = scale.format(block.values[index]), format_percent(block.values[index] / everything)
+        amount = f"{value} {scale.words(block.unit)}".rstrip()
+        hover = [block.hover[index]] if index < len(block.hover) else []
+        lines = [block.labels[index], f"{group}: {amount}, {part}", *hover]
         content = element("title", escape("\n".join(lines)))
         wide, high = max(place.width - 1, 0.2), max(place.height - 1, 0.2)
         content += element(
             "rect", "", x=place.x + 0.5, y=place.y + 0.5, width=wide, height=high, **paint(group, block.origin)
         )
-        parts.append(element("g", content + _label(block.labels[index], value, group, block.origin, place)))
+        label = _label(block.labels[index], f"{value}, {part}", group, block.origin, place)
+        parts.append(element("g", content + label))
     return parts
 
 

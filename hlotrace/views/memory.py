@@ -126,7 +126,10 @@ def chosen_space(names: dict[int, str], wanted: str | None) -> int:
 
 def _outside(timeline: pd.DataFrame, space: int, at: int) -> HlotraceError:
     known = timeline.loc[timeline["memory_space"] == space, "schedule_index"]
-    remedy = f"Positions go from {known.min()} to {known.max()}." if len(known) else "This module has no timeline."
+    remedy = "This module has no timeline."
+    if len(known):
+        end = f" A live range that ends at {at} reaches the end of the program." if at == known.max() + 1 else ""
+        remedy = f"Positions go from {known.min()} to {known.max()}.{end}"
     return HlotraceError(f"there is no schedule position {at}", place="--at", remedy=remedy)
 
 
@@ -147,18 +150,19 @@ def totals(
     buffers: pd.DataFrame | None = None,
     peak: int | None = None,
 ) -> Figures:
-    """What is needed in all (for the main memory), allocated in a space, and alive at a position.
+    """What is alive at a position, needed in all (for the main memory), and allocated in a space.
 
     Args:
         peak: the compiler's own figure (`compiler_peak`).
     """
-    items = list(main_figures(row)) if space == 0 else []
-    if buffers is not None and (space != 0 or row["hbm_needed_bytes"] is not None):
-        allocated = _allocated(row, space, buffers)
-        items.append(Figure(f"allocated in {name}", allocated, "bytes", buffers_origin(row)))
+    items = []
     if where is not None:
         at = f"at {where.instruction or '?'} (position {where.index})"
         items.append(Figure(f"alive in {name}", where.live_bytes, "bytes", alive_origin(row), at))
+    items += main_figures(row) if space == 0 else []
+    if buffers is not None and (space != 0 or row["hbm_needed_bytes"] is not None):
+        allocated = _allocated(row, space, buffers)
+        items.append(Figure(f"allocated in {name}", allocated, "bytes", buffers_origin(row)))
     if space == 0 and peak is not None:
         beside = "peak_memory_in_bytes" + (", which counts VMEM too" if row["platform"] == "tpu" else "")
         items.append(Figure("the compiler's peak", peak, "bytes", "compiler", beside))
