@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hlotrace.hlo.fusions import Members, ranked_texts
 from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.hlo_text import read_modules
 
@@ -225,3 +230,20 @@ def test_in_a_real_program_fusions_agree_with_their_instructions(folder, request
                 ~members["opcode"].isin(["parameter", "constant", "tuple", "get-tuple-element", "bitcast", "fusion"])
             ).sum()
         )
+
+
+@given(
+    st.lists(st.lists(st.integers(-1, 4), max_size=8), min_size=1, max_size=5),
+    st.lists(st.integers(-1, 4), min_size=5, max_size=5),
+)
+def test_ranked_texts_are_those_of_counting_by_hand(groups, first):
+    codes = [code for group in groups for code in group]
+    which = [number for number, group in enumerate(groups) for _ in group]
+    numbers = np.arange(len(groups), dtype=np.int32)
+    found = Members(numbers, numbers, np.array(which, np.int32), np.arange(len(codes), dtype=np.int32), numbers)
+    own = np.array(first[: len(groups)], np.int32)
+    made = ranked_texts(found, np.array(codes, np.int32), pa.array(list("abcde")), own).to_pylist()
+    for group, code, texts in zip(groups, own.tolist(), made, strict=True):
+        known = [member for member in group if member >= 0]
+        others = sorted({*known} - {code}, key=lambda member: (-known.count(member), known.index(member)))
+        assert texts == ["abcde"[member] for member in [code, *others] if member >= 0]
