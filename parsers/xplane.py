@@ -163,6 +163,13 @@ class Plane:
         _note(self.problems, faults, f"what follows in the metadata of plane {self.name} is not read")
         return found
 
+    def count(self, line: Line) -> int:
+        """How many events a line has."""
+        counts = np.zeros(2, np.int64)
+        raw = np.frombuffer(self.data, np.uint8)
+        kernels.count_events(raw, line.start, line.end, 0, counts, np.zeros(3, np.int64))
+        return int(counts[0])
+
     def read(self, line: Line, stats: Sequence[str] = (), *, all_stats: bool = False) -> Events:
         """The events of a line in the order of the file, up to the first damage.
 
