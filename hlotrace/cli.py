@@ -55,8 +55,8 @@ PathArgument = Annotated[
     str,
     typer.Argument(
         metavar="PATH",
-        help="A bundle, an XLA dump directory, one HLO file (text or .hlo.pb), an archive of them (.tar.gz, .zip), "
-        "or a remote path (gs://, s3://).",
+        help="A bundle, an XLA dump directory, a profiler's log directory, one HLO file (text or .hlo.pb), one trace "
+        "(.xplane.pb, .trace.json.gz), an archive of them (.tar.gz, .zip), or a remote path (gs://, s3://).",
     ),
 ]
 
@@ -65,13 +65,21 @@ PathArgument = Annotated[
 def show(
     path: PathArgument,
     view: Annotated[
-        str, typer.Argument(metavar="VIEW", help="summary, ops, fusions, memory, modules or problems.")
+        str,
+        typer.Argument(
+            metavar="VIEW", help="summary, ops, fusions, memory, profile, steps, collectives, modules or problems."
+        ),
     ] = "summary",
     module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="GROUP", help="ops: count by opcode, category, source or scope.")
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="ops: opcode, category, source or scope; profile: also program, op or fusion."
+        ),
     ] = None,
-    depth: Annotated[int | None, typer.Option(help="ops --by scope: levels of a scope that make one group.")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="ops, profile --by scope: levels of a scope that make one group.")
+    ] = None,
     fusion: Annotated[str | None, typer.Option(help="fusions: one fusion, with its members.")] = None,
     memory_space: Annotated[
         str | None, typer.Option(metavar="SPACE", help="memory: a memory space by name or number, such as vmem or 1.")

@@ -34,7 +34,7 @@ class ChromeEvents:
         raw.seek(0)
         self.problems: list[tuple[str, str, str]] = []
         self.place = place
-        self._stream: IO[bytes] = gzip.open(raw) if head == b"\x1f\x8b" else raw  # type: ignore[assignment]
+        self._stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if head == b"\x1f\x8b" else raw  # type: ignore[assignment]
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text, self._at, self._read = "", 0, 0
         self._ended = False

@@ -60,6 +60,16 @@ class SideFile:
     program_id: int
 
 
+def program_id_of_name(path: str) -> int | None:
+    """The program id in the name of a program's HLO as XProf writes it, as a signed 64-bit integer."""
+    found = _SIDE.match(path.rpartition("/")[2])
+    return _signed(int(found[2])) if found else None
+
+
+def _signed(value: int) -> int:
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def trace_file(path: str, size: int) -> TraceFile | None:
     """What a file's name says of it as a trace; None for any other file."""
     run, _, name = path.rpartition("/")
@@ -108,7 +118,7 @@ def _latest(runs: Mapping[str, list[TraceFile]]) -> list[str]:
 
 def _begun(run: str) -> datetime.datetime | None:
     try:
-        return datetime.datetime.strptime(run.rpartition("/")[2], "%Y_%m_%d_%H_%M_%S")  # noqa: DTZ007
+        return datetime.datetime.strptime(run.rpartition("/")[2], "%Y_%m_%d_%H_%M_%S")
     except ValueError:
         return None
 
@@ -119,5 +129,5 @@ def _sides(files: Mapping[str, int], runs: list[str]) -> tuple[SideFile, ...]:
         run, _, name = path.rpartition("/")
         matched = _SIDE.match(name)
         if matched and size and run in runs:
-            found.append(SideFile(path, matched[1], int(matched[2])))
+            found.append(SideFile(path, matched[1], _signed(int(matched[2]))))
     return tuple(found)

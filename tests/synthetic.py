@@ -22,6 +22,7 @@ class SyntheticTables(Mapping[str, pd.DataFrame]):
     def __init__(self, rows: dict[str, list[Row]], manifest: Manifest | None = None, path: str = "bundle") -> None:
         self.path = path
         self.manifest = manifest
+        self.traces = ("host.xplane.pb",) if rows.get("op_times") or rows.get("steps") else ()
         self._arrow = {
             name: pa.Table.from_pylist(rows.get(name, []), schema=table.arrow_schema())
             for name, table in ALL_TABLES.items()
@@ -42,6 +43,7 @@ class SyntheticTables(Mapping[str, pd.DataFrame]):
 
     def select(self, module: str) -> SyntheticTables:
         chosen = SyntheticTables({}, self.manifest, self.path)
+        chosen.traces = self.traces
         chosen._arrow = {
             name: table.filter(pc.equal(table["module"], module)) if "module" in table.column_names else table
             for name, table in self._arrow.items()

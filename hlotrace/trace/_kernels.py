@@ -23,10 +23,10 @@ def _hash(keys: Rows, row: int) -> int:
 
 @inner
 def _equal(keys: Rows, one: int, other: int) -> bool:
+    same = True
     for column in range(keys.shape[0]):
-        if keys[column, one] != keys[column, other]:
-            return False
-    return True
+        same &= keys[column, one] == keys[column, other]
+    return same
 
 
 @kernel

@@ -1,7 +1,7 @@
 """`collectives`: each collective of a module once, how long it took and how much of that other ops hid.
 
-An asynchronous one lasts from the begin of its start to the end of its done. Hidden is the time in which the same device
-ran other ops, innermost ones that are no collective themselves; exposed is the rest.
+An asynchronous one lasts from the begin of its start to the end of its done. Hidden is the time in which the same
+device ran other ops, innermost ones that are no collective themselves; exposed is the rest.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _add_device(found: dict[tuple[str | None, str], _Found], device: DeviceTime,
         return
     others = events.is_leaf & ~is_collective[events.op]
     cover = Cover.of(events.start_ps[others], events.duration_ps[others])
-    dones = _dones(ops, keys, facts)
+    dones = _dones(keys, facts)
     for number in np.flatnonzero(is_collective).tolist():
         if number in dones.values():
             continue
@@ -143,7 +143,7 @@ def _form(device: DeviceTime, op: Op, opcode: str | None, is_pair: bool) -> str:
 
 
 def _dones(
-    ops: list[Op], keys: list[tuple[str | None, str | None]], facts: dict[tuple[str | None, str | None], Fact]
+    keys: list[tuple[str | None, str | None]], facts: dict[tuple[str | None, str | None], Fact]
 ) -> dict[int, int]:
     """Start → done, among ops: by the done's operand where the HLO is there, else by the names."""
     places = {key: number for number, key in enumerate(keys)}

@@ -1,7 +1,8 @@
 """The lanes of an XSpace, and the HLO modules that it carries.
 
-TPU ops say what they are in the metadata that events share; GPU kernels and the CPU's ops say it in stats of each event.
-A GPU's host repeats those stats on the calls that launch kernels, so events of a host are ops only where no device ran any.
+TPU ops say what they are in the metadata that events share; GPU kernels and the CPU's ops say it in stats of each
+event. A GPU's host repeats those stats on the calls that launch kernels, so events of a host are ops only where no
+device ran any.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hlotrace.devices import chip_by_device_kind
 from hlotrace.parsers import _xplane_kernels as kinds
 from hlotrace.parsers._xplane_stats import Value, stat_value
 from hlotrace.trace.lanes import Lane, Op, Role, Trace, device_of, instruction_of, role_of, run_of, signed
@@ -37,7 +39,7 @@ _MANY_NS = 10**15
 def trace_of(space: XSpace, host: str) -> Trace:
     """The lanes of a trace; `host` where it does not name its host itself."""
     reader = _Reader(space, space.hostnames[0] if space.hostnames else host)
-    return Trace(reader.host, reader.platform, reader.lanes, space.problems)
+    return Trace(reader.host, reader.platform, reader.lanes, space.problems, reader.device_kind)
 
 
 def modules_in(space: XSpace) -> list[tuple[int | None, str, bytes]]:
@@ -85,6 +87,16 @@ class _Reader:
     def _base_ns(self) -> int:
         stamps = [line.timestamp_ns for plane in self.space.planes for line in plane.lines]
         return min((stamp for stamp in stamps if stamp > _MANY_NS), default=0)
+
+    @property
+    def device_kind(self) -> str | None:
+        """What the first device says it is, by the compiler's own spelling where it is a chip that is known here."""
+        for plane, _ in self._devices:
+            said = plane.stats.get("device_type_string") or plane.stats.get("gpu_device_name")
+            if isinstance(said, str):
+                chip = chip_by_device_kind(said)
+                return chip.device_kinds[0] if chip else said
+        return None
 
     def lanes(self, only_telling: bool) -> Iterator[Lane]:
         """The lanes of all planes, in the order of the file."""
@@ -239,7 +251,7 @@ def _column(events: Events, name: str) -> NDArray[np.int64]:
 
 
 def _interned(events: Events, name: str) -> NDArray[np.int64]:
-    """[n] a stat in integers of which equal ones are equal values: texts are numbered, those by reference are so already."""
+    """[n] a stat in integers that are equal where its values are: texts are numbered, references are so already."""
     kind, value = events.held(name)
     out = np.where(kind == 0, NONE, value)
     texts = np.flatnonzero((kind == kinds.TEXT) | (kind == kinds.BYTES))

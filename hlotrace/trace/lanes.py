@@ -98,12 +98,14 @@ class Trace:
             or steps.
         platform: `tpu`, `gpu`, `cpu`, or None where no device ran anything.
         problems: (place, what, consequence), added to as lanes are read.
+        device_kind: the kind of its devices, where the trace names it.
     """
 
     host: str
     platform: str | None
     lanes: Callable[[bool], Iterator[Lane]]
     problems: list[tuple[str, str, str]] = field(default_factory=list)
+    device_kind: str | None = None
 
 
 def device_of(plane: str) -> str | None:

@@ -1,14 +1,15 @@
-"""`steps`: as a line of the device marks them, as the program annotated them, or inferred from runs of its main program.
+"""`steps`: as a line of the device marks them, as the program annotated them, or inferred from runs of a program.
 
-An annotation stands on a thread of the host. For the CPU, whose ops run while the annotation lasts, it is the step of the
-device too. Other devices run behind their host, so their steps are the runs of the program that takes the most time, from
-the start of one to the start of the next; they bear the numbers of the annotations where there are as many.
+An annotation stands on a thread of the host. For the CPU, whose ops run while the annotation lasts, it is the step of
+the device too. Other devices run behind their host, so their steps are the runs of the program that takes the most
+time, from the start of one to the start of the next; they bear the numbers of the annotations where there are as many.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def inferred(device: DeviceTime) -> tuple[str | None, list[Span]]:
     runs = sorted(by_module[module]) if module is not None else []
     if len(runs) < 2:
         return module, []
-    return module, [(begin, after[0]) for (begin, _), after in zip(runs, runs[1:], strict=False)] + [runs[-1]]
+    return module, [*((begin, after) for (begin, _), (after, _) in pairwise(runs)), runs[-1]]
 
 
 def _runs_of_line(runs: list[Run]) -> dict[str, list[Span]]:
