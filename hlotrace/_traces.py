@@ -101,10 +101,13 @@ def open_trace(tree: Tree, file: TraceFile) -> Trace:
 def _xplane(tree: Tree, file: TraceFile) -> tuple[Trace, list[tuple[int | None, str, bytes]]]:
     _check(tree, file)
     data = tree.mapped(file.path)
+    is_text = looks_damaged_as_text(data[:HEAD_BYTES])
     try:
         space = read_space(data, place=file.path)
     except ParseError as error:
-        raise _explained(data[:HEAD_BYTES], file.path, error) from None
+        raise (_converted(error.place or file.path) if is_text else error) from None
+    if is_text and (space.problems or data[:1] == b"\r"):
+        raise _converted(file.path)
     return from_xplane.trace_of(space, file.host), from_xplane.modules_in(space)
 
 
@@ -116,12 +119,9 @@ def _check(tree: Tree, file: TraceFile) -> None:
         raise ParseError(f"expected a profiler trace, found {kind.what}", place=file.path, remedy=kind.remedy)
 
 
-def _explained(head: bytes, path: str, error: ParseError) -> ParseError:
-    """The error, or the reason behind it where the bytes show one."""
-    if looks_damaged_as_text(head):
-        what = "expected a profiler trace, found one damaged by a conversion to text"
-        return ParseError(what, place=error.place or path, remedy=_COPY_AGAIN)
-    return error
+def _converted(place: str) -> ParseError:
+    what = "expected a profiler trace, found one damaged by a conversion to text"
+    return ParseError(what, place=place, remedy=_COPY_AGAIN)
 
 
 def traced_modules(tree: Tree, files: TraceFiles, problems: Problems) -> Iterator[TracedModule]:

@@ -32,21 +32,17 @@ def time_by(op_times: pd.DataFrame, by: str, *, fusions: pd.DataFrame | None = N
         names = ["module", by]
         table = table.assign(module=op_times["module"].where(keys.notna()))
     grouped = table.groupby(names, dropna=False, sort=False)
-    found = grouped.agg(
-        occurrences=("occurrences", "sum"),
-        self_ps=("self_ps", "sum"),
-        median_ps=("median_ps", "max"),
-        category=("category", "first"),
-        op_name=("op_name", "first"),
-        source_file=("source_file", "first"),
-        source_line=("source_line", "first"),
-    )
+    found = grouped[["occurrences", "self_ps"]].sum()
+    if by == "op":
+        found["median_ps"] = grouped["median_ps"].max()
+        shared = ["category", "op_name", "source_file", "source_line"]
+        found[shared] = grouped[shared].first()
     ops = op_times["module"].fillna("") + " " + op_times["instruction"].fillna(op_times["name"])
     found["ops"] = ops.groupby([table[name] for name in names], dropna=False, sort=False).nunique()
     found = found.reset_index().sort_values("self_ps", ascending=False, kind="stable")
     total = float(found["self_ps"].sum())
     found["share"] = found["self_ps"].astype("float64") / total if total else float("nan")
-    return found if by == "op" else found.drop(columns=["median_ps", "op_name", "source_file", "source_line"])
+    return found
 
 
 def _keys(op_times: pd.DataFrame, by: str, fusions: pd.DataFrame | None, depth: int) -> pd.Series:

@@ -87,10 +87,9 @@ def groups_of(attributes: str) -> tuple[int | None, int | None]:
         count, size = text[1 : text.index("]")].split(",")
         return int(size), int(count)
     if text.startswith("mesh"):
-        axes = {name: int(size) for name, size in _AXIS.findall(found[2])}
-        used = [name.strip(" '") for name in found[3].split(",")]
-        size = prod(axes.get(name, 1) for name in used)
-        return size, prod(axes.values()) // size
+        axes = {name: int(length) for name, length in _AXIS.findall(found[2])}
+        used = prod(axes.get(name.strip(" '"), 1) for name in found[3].split(","))
+        return used, prod(axes.values()) // used
     members = text[2:-2].split("},{")
     return len(members[0].split(",")), len(members)
 

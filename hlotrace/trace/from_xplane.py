@@ -152,8 +152,8 @@ class _PlaneReader:
         asked = tuple(name for name in _ASKED if name in self._stat_names) if role != "other" else ()
         events = self.plane.read(line, asked)
         rows = self.plane.event_metadata.rows(events.metadata_ids)
-        rows = np.where(rows < 0, len(self._names) - 1, rows).astype(np.int32)
-        ops, op = self._ops(events, rows) if self.takes_ops and role in ("ops", "async", "host") else ([], None)
+        name = np.where(rows < 0, len(self._names) - 1, rows).astype(np.int32)
+        ops, op = self._ops(events, name) if self.takes_ops and role in ("ops", "async", "host") else ([], None)
         return Lane(
             host=self.reader.host,
             plane=self.plane.name,
@@ -161,11 +161,11 @@ class _PlaneReader:
             role=role,
             device=self.device,
             names=self._names,
-            name=rows,
+            name=name,
             start_ps=events.offset_ps + self.reader.start_of(line),
             duration_ps=events.duration_ps,
             ops=ops,
-            op=np.full(len(rows), -1, np.int32) if op is None else op,
+            op=np.full(len(name), -1, np.int32) if op is None else op,
             run_id=_column(events, "run_id"),
             step_number=_column(events, "step_num"),
         )

@@ -36,7 +36,7 @@ class Programs:
     platform: str | None = None
 
     @cached_property
-    def _rows(self) -> dict[tuple[str, str], int]:
+    def _rows(self) -> dict[tuple[str | None, str | None], int]:
         """Where each instruction of each module stands, at the last stage that has it."""
         modules, names = (self.instructions[column].to_pylist() for column in ("module", "instruction"))
         return {key: row for row, key in enumerate(zip(modules, names, strict=True))}
@@ -71,6 +71,6 @@ class Programs:
 
     def facts(self, keys: Iterable[tuple[str | None, str | None]]) -> dict[tuple[str | None, str | None], Fact]:
         """What is known of each instruction that is found, by module and name."""
-        found = [(key, row) for key in keys if (row := self._rows.get(key)) is not None]  # type: ignore[call-overload]
+        found = [(key, row) for key in keys if (row := self._rows.get(key)) is not None]
         table = self.instructions.take(pa.array([row for _, row in found], pa.int64()))
         return {key: fact for (key, _), fact in zip(found, table.to_pylist(), strict=True)}

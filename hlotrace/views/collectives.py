@@ -56,9 +56,7 @@ def grid(found: pd.DataFrame, top: int) -> Grid:
     frame = frame.assign(
         hidden=frame["hidden_ps"].astype("float64") / frame["duration_ps"].astype("float64"),
         group=frame["group_count"].astype("string") + " x " + frame["group_size"].astype("string"),
-        overlapped=[
-            ", ".join(names) if names is not None and len(names) else None for names in frame["overlapped_with"]
-        ],
+        overlapped=frame["overlapped_with"].map(_listed, na_action="ignore"),
     )
     columns = (
         ShownColumn("instruction", "collective", emphasis="code"),
@@ -73,6 +71,10 @@ def grid(found: pd.DataFrame, top: int) -> Grid:
     )
     note = "Hidden is the time in which the same device ran other ops; exposed is the rest."
     return Grid("Collectives", cut(frame, top), columns, len(frame), note, "instruction")
+
+
+def _listed(names: list[str]) -> str | None:
+    return ", ".join(names) or None
 
 
 VIEW = View("collectives", "Collectives", QUESTION, (MODULE, TOP), build)

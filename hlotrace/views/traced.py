@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotrace.analyses.traced import device_steps
+from hlotrace.analyses.traced import device_steps, time_by
 from hlotrace.views.blocks import Block, Figure, Figures, Heading, Note
+from hlotrace.views.common import command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,29 @@ def opening(tables: Tables, title: str, question: str) -> list[Block]:
         text = "There is no trace: a program that was compiled for a device that is not here did not run."
         return [heading, Note(text, "missing", "hlotrace capture MODEL.py --target TARGET --run")]
     return [heading, Note("There is no trace in it.", "missing", "hlotrace capture MODEL.py")]
+
+
+def of_trace(tables: Tables) -> list[Block]:
+    """A summary of what was traced, where there is no program to summarise."""
+    name = tables.path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return [Heading(name, "What was traced, and how long did it take?"), *in_summary(tables)]
+
+
+def in_summary(tables: Tables) -> list[Block]:
+    """What a summary says of the trace: of a capture only that there is one, since that needs no reading."""
+    if not tables.traces:
+        return []
+    more = command(tables, "profile")
+    if tables.manifest is not None:
+        steps = tables.manifest.profile_steps
+        what = f"A trace of {steps} step{'s' if steps != 1 else ''}" if steps else "A trace"
+        return [Note(f"{what} is in it: where the measured time went.", command=more)]
+    op_times = tables["op_times"]
+    figures = headline(tables, op_times)
+    if not figures.items:
+        return [Note("The trace has no op times: no device and no op of the CPU is in it.", "missing")]
+    kinds = ", ".join(f"{row.category} {row.share:.0%}" for row in time_by(op_times, "category").head(3).itertuples())
+    return [figures, Note(f"Measured: {kinds} of the time in ops.", command=more)]
 
 
 def headline(tables: Tables, op_times: pd.DataFrame) -> Figures:
