@@ -26,7 +26,7 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     """Collective time and what of it was exposed, and each collective."""
     blocks = opening(tables, "Collectives", QUESTION)
     if not tables.traces:
-        return blocks
+        return [*blocks, *problems_tail(tables)]
     chosen = tables.select(module) if module is not None else tables
     found = chosen["collectives"]
     if found.empty:

@@ -41,7 +41,7 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     """The headline, times in groups as a table and as bars."""
     blocks = opening(tables, "Profile", QUESTION)
     if not tables.traces:
-        return blocks
+        return [*blocks, *problems_tail(tables)]
     chosen = tables.select(module) if module is not None else tables
     op_times = chosen["op_times"]
     if op_times.empty:

@@ -27,7 +27,7 @@ def build(tables: Tables, *, top: int) -> list[Block]:
     """The median, the slowest, and every step."""
     blocks = opening(tables, "Steps", QUESTION)
     if not tables.traces:
-        return blocks
+        return [*blocks, *problems_tail(tables)]
     steps = device_steps(tables["steps"])
     if steps.empty:
         text = "No steps: none was marked, and no program ran more than once."
