@@ -405,7 +405,7 @@ EVENTS = Table(
         Column("line", "category", "the line in it: a kind of device events, a stream or a thread"),
         Column("event", "category", "its name; the instruction's name where the trace gives the instruction's text"),
         Column("start_ps", "int", "when it began, on the trace's clock", "ps"),
-        Column("duration_ps", "int", "how long it took", "ps"),
+        Column("duration_ps", "int", "how long it took, on the trace's clock", "ps"),
         Column(
             "module",
             "category",
@@ -422,7 +422,7 @@ EVENTS = Table(
 
 OP_TIMES = Table(
     "op_times",
-    "an op's time on a device over a trace (measured)",
+    "an op's time on a device over a trace (measured, by the device's own clock where the trace has it)",
     (
         _HOST,
         Column("device", "string", "the device, such as `TPU:0`, `GPU:1` or `CPU:0`"),
@@ -465,7 +465,7 @@ STEPS = Table(
 
 COLLECTIVES = Table(
     "collectives",
-    "a collective of a traced program (measured)",
+    "a collective of a traced program (measured, by the device's own clock where the trace has it)",
     (
         _module("the module, as `modules` names it; as the trace names it where its HLO is not there"),
         Column(

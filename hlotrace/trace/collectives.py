@@ -105,7 +105,7 @@ def _add_device(found: dict[tuple[str | None, str], _Found], device: DeviceTime,
     if not is_collective.any():
         return
     others = events.is_leaf & ~is_collective[events.op]
-    cover = Cover.of(events.start_ps[others], events.duration_ps[others])
+    cover = Cover.of(events.own_start_ps[others], events.own_duration_ps[others])
     dones = _dones(keys, facts)
     for number in np.flatnonzero(is_collective).tolist():
         if number in dones.values():
@@ -124,7 +124,7 @@ def _add_device(found: dict[tuple[str | None, str], _Found], device: DeviceTime,
         hidden = cover.within(begin, length)
         one.hidden_ps += int(hidden.sum())
         if hidden.any():
-            meanwhile = Cover.of(begin, length).within(events.start_ps[others], events.duration_ps[others])
+            meanwhile = Cover.of(begin, length).within(events.own_start_ps[others], events.own_duration_ps[others])
             time = np.zeros(len(ops), np.int64)
             np.add.at(time, events.op[others], meanwhile)
             for other in np.flatnonzero(time).tolist():
@@ -166,14 +166,14 @@ def _executions(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Begin and length of each execution of a collective."""
     rows = events.op == op
-    begin, length = events.start_ps[rows], events.duration_ps[rows]
+    begin, length = events.own_start_ps[rows], events.own_duration_ps[rows]
     if done is None:
         if (spans.op == op).any():
             rows = spans.op == op
             return spans.start_ps[rows], spans.duration_ps[rows]
         return begin, length
     after = events.op == done
-    done_begin, done_end = events.start_ps[after], events.start_ps[after] + events.duration_ps[after]
+    done_begin, done_end = events.own_start_ps[after], events.own_start_ps[after] + events.own_duration_ps[after]
     order = np.argsort(done_begin)
     done_begin, done_end = done_begin[order], done_end[order]
     place = np.searchsorted(done_begin, begin)

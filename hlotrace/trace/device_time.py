@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hlotrace.trace.lanes import Lane, Op, Trace, run_of
-from hlotrace.trace.spans import NONE, Cover, in_order, nested
+from hlotrace.trace.lanes import NONE, Lane, Op, Trace, run_of
+from hlotrace.trace.spans import Cover, in_order, nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,28 +20,31 @@ class OpEvents:
     """Events of ops in columns, [n] each: which op, when, and the time in no other op inside it.
 
     Attributes:
+        start_ps, duration_ps: on the trace's clock, which all devices and the host share.
+        own_start_ps, own_duration_ps: by the device's own clock where the trace has that too; they are what the device
+            measured, and the same as the others elsewhere.
+        self_ps: by the device's own clock.
         is_leaf: whether no other op is inside it, as there is in a loop's.
-        lane: which lane of the device it stands in.
     """
 
     op: NDArray[np.int32]
     start_ps: NDArray[np.int64]
     duration_ps: NDArray[np.int64]
+    own_start_ps: NDArray[np.int64]
+    own_duration_ps: NDArray[np.int64]
     self_ps: NDArray[np.int64]
     is_leaf: NDArray[np.bool_]
-    lane: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.op)
 
     @classmethod
-    def joined(cls, pieces: Iterable[OpEvents]) -> OpEvents:
+    def joined(cls, pieces: list[OpEvents]) -> OpEvents:
         """All events of the pieces."""
-        rows = [
-            [piece.op, piece.start_ps, piece.duration_ps, piece.self_ps, piece.is_leaf, piece.lane] for piece in pieces
-        ]
-        kinds = (np.int32, np.int64, np.int64, np.int64, np.bool_, np.int32)
-        return cls(*(np.concatenate([np.zeros(0, k), *c]) for k, *c in zip(kinds, *rows, strict=True)))
+        kinds = {"op": np.int32, "is_leaf": np.bool_}
+        names = [item.name for item in fields(cls)]
+        none = {name: np.zeros(0, kinds.get(name, np.int64)) for name in names}
+        return cls(**{name: np.concatenate([none[name], *(getattr(one, name) for one in pieces)]) for name in names})
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,9 @@ class DeviceTime:
             return self.ops[op]
         return replace(self.ops[op], module=self.runs[run].name, program_id=self.runs[run].program_id)
 
-    def add_ops(self, lane: Lane, number: int, chosen: NDArray[np.bool_] | None = None) -> None:
+    def add_ops(self, lane: Lane, chosen: NDArray[np.bool_] | None = None) -> None:
         """Take in the op events of a lane, or the chosen ones."""
-        events = _op_events(self.number(lane.ops), lane, number, chosen)
+        events = _op_events(self.number(lane.ops), lane, chosen)
         (self._spans if lane.role == "async" else self._pieces).append(events)
 
     def add_runs(self, lane: Lane) -> None:
@@ -141,15 +143,19 @@ def enclosing(runs: list[Run], at_ps: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where((before >= 0) & (at_ps < ends[run]), run, -1)
 
 
-def _op_events(places: NDArray[np.int32], lane: Lane, number: int, chosen: NDArray[np.bool_] | None) -> OpEvents:
+def _op_events(places: NDArray[np.int32], lane: Lane, chosen: NDArray[np.bool_] | None) -> OpEvents:
     """The op events of a lane in the order of time, nested among themselves only."""
     keep = lane.op >= 0 if chosen is None else chosen
-    op, start, duration = lane.op[keep], lane.start_ps[keep], lane.duration_ps[keep]
-    order = in_order(start, duration)
+    columns = [lane.op, lane.start_ps, lane.duration_ps, *lane.own_spans()]
+    op, start, duration, own_start, own_duration = (column[keep] for column in columns)
+    order = in_order(own_start, own_duration)
     if order is not None:
         op, start, duration = op[order], start[order], duration[order]
-    self_ps, is_leaf = (duration, np.ones(len(op), bool)) if lane.role == "async" else nested(start, duration)
-    return OpEvents(places[op], start, duration, self_ps, is_leaf, np.full(len(op), number, np.int32))
+        own_start, own_duration = own_start[order], own_duration[order]
+    self_ps, is_leaf = own_duration, np.ones(len(op), bool)
+    if lane.role != "async":
+        self_ps, is_leaf = nested(own_start, own_duration)
+    return OpEvents(places[op], start, duration, own_start, own_duration, self_ps, is_leaf)
 
 
 @dataclass(frozen=True)
@@ -176,25 +182,25 @@ def read_host(trace: Trace) -> HostTime:
     """One pass over the lanes of a trace that say something of devices or steps."""
     devices: dict[str, DeviceTime] = {}
     annotations: list[Annotation] = []
-    for number, lane in enumerate(trace.lanes(True)):
+    for lane in trace.lanes(True):
         if lane.role == "host":
             annotations += _annotations(lane)
         if lane.role in ("modules", "steps") and lane.device is not None:
             devices.setdefault(lane.device, DeviceTime(trace.host, lane.device)).add_runs(lane)
-        _add_ops(devices, trace.host, lane, number)
+        _add_ops(devices, trace.host, lane)
     found = [device for device in devices.values() if device.runs or len(device.events)]
     return HostTime(trace.host, trace.platform, found, sorted(annotations, key=lambda step: step.start_ps))
 
 
-def _add_ops(devices: dict[str, DeviceTime], host: str, lane: Lane, number: int) -> None:
+def _add_ops(devices: dict[str, DeviceTime], host: str, lane: Lane) -> None:
     names = dict.fromkeys(op.device for op in lane.ops)
     for name in names:
         device = devices.setdefault(name, DeviceTime(host, name))
         if len(names) == 1:
-            device.add_ops(lane, number)
+            device.add_ops(lane)
         else:
             of_device = np.array([op.device == name for op in lane.ops] + [False])
-            device.add_ops(lane, number, of_device[lane.op])
+            device.add_ops(lane, of_device[lane.op])
 
 
 def _annotations(lane: Lane) -> list[Annotation]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hlotrace.tables import EVENTS
 from hlotrace.trace.device_time import Run, enclosing
-from hlotrace.trace.spans import NONE
+from hlotrace.trace.lanes import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

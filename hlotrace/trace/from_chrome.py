@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotrace.trace.lanes import Lane, Op, Trace, device_of, instruction_of, role_of, run_of, signed
-from hlotrace.trace.spans import NONE
+from hlotrace.trace.lanes import NONE, Lane, Op, Trace, device_of, instruction_of, role_of, run_of, signed
 
 _NUMBER = re.compile(r"-?\d+$")
 _UNPLACED = ""
@@ -19,7 +18,7 @@ _UNPLACED = ""
 
 @dataclass
 class _Thread:
-    """The events of a thread as they come; the last four are names, ops, run ids and step numbers."""
+    """The events of a thread as they come, in lists of numbers; NONE is what an event does not say."""
 
     start_ps: list[int] = field(default_factory=list)
     duration_ps: list[int] = field(default_factory=list)
@@ -27,6 +26,8 @@ class _Thread:
     op: list[int] = field(default_factory=list)
     run_id: list[int] = field(default_factory=list)
     step_number: list[int] = field(default_factory=list)
+    own_start_ps: list[int] = field(default_factory=list)
+    own_duration_ps: list[int] = field(default_factory=list)
 
 
 class _Reader:
@@ -63,6 +64,8 @@ class _Reader:
         thread.op.append(self._op(name, arguments))
         thread.run_id.append(_number(arguments, "run_id"))
         thread.step_number.append(_number(arguments, "step_num"))
+        thread.own_start_ps.append(_number(arguments, "device_offset_ps"))
+        thread.own_duration_ps.append(_number(arguments, "device_duration_ps"))
 
     def _op(self, name: str, arguments: dict[str, Any]) -> int:
         instruction = instruction_of(str(arguments.get("long_name", ""))) or _text(arguments, "hlo_op")
@@ -112,6 +115,8 @@ class _Reader:
                     op=op,
                     run_id=np.array(events.run_id, np.int64),
                     step_number=steps,
+                    own_start_ps=np.array(events.own_start_ps, np.int64),
+                    own_duration_ps=np.array(events.own_duration_ps, np.int64),
                 )
 
     def platform(self) -> str | None:

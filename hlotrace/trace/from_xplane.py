@@ -17,8 +17,8 @@ import numpy as np
 from hlotrace.devices import chip_by_device_kind
 from hlotrace.parsers import _xplane_kernels as kinds
 from hlotrace.parsers._xplane_stats import Value, stat_value
-from hlotrace.trace.lanes import Lane, Op, Role, Trace, device_of, instruction_of, role_of, run_of, signed
-from hlotrace.trace.spans import NONE, groups
+from hlotrace.trace.lanes import NONE, Lane, Op, Role, Trace, device_of, instruction_of, role_of, run_of, signed
+from hlotrace.trace.spans import groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,8 @@ _HLO_PROTO, _PROGRAM = "Hlo Proto", "program_id"
 _KEYS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
 _SAID = ("name", "tf_op", "source", "flops", "bytes_accessed", "hlo_category")
 """Stats that describe an op, wherever they stand."""
-_ASKED = (*_KEYS, "run_id", "step_num", *_SAID)
+_OWN = ("device_offset_ps", "device_duration_ps")
+_ASKED = (*_KEYS, "run_id", "step_num", *_OWN, *_SAID)
 _MANY_NS = 10**15
 """A timestamp beyond this many nanoseconds (11 days) counts from 1970, not from the trace's start."""
 
@@ -168,6 +169,8 @@ class _PlaneReader:
             op=np.full(len(name), -1, np.int32) if op is None else op,
             run_id=_column(events, "run_id"),
             step_number=_column(events, "step_num"),
+            own_start_ps=_column(events, _OWN[0]) if _OWN[0] in asked else None,
+            own_duration_ps=_column(events, _OWN[1]) if _OWN[1] in asked else None,
         )
 
     def _ops(self, events: Events, rows: NDArray[np.int32]) -> tuple[list[Op], NDArray[np.int32]]:

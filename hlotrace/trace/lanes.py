@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+NONE = -(1 << 63)
+"""An integer that is not known."""
+
 Role = Literal["ops", "async", "modules", "steps", "host", "other"]
 """What the events of a line are: ops as the device runs them one after another, spans of asynchronous ops, runs of
 programs, steps, calls on a thread of the host, or something else."""
@@ -69,6 +72,8 @@ class Lane:
         ops: what `op` counts in.
         op: [n] the op of each event, -1 where it is none.
         run_id, step_number: [n], NONE where the event has none.
+        own_start_ps, own_duration_ps: [n] by the device's own clock, NONE where an event does not say; None for a line
+            of which no event does.
     """
 
     host: str
@@ -84,9 +89,18 @@ class Lane:
     op: NDArray[np.int32]
     run_id: NDArray[np.int64]
     step_number: NDArray[np.int64]
+    own_start_ps: NDArray[np.int64] | None = None
+    own_duration_ps: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def own_spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Begin and duration of each event by the device's own clock; by the trace's where not all have that."""
+        start, duration = self.own_start_ps, self.own_duration_ps
+        if start is None or duration is None or (start == NONE).any() or (duration == NONE).any():
+            return self.start_ps, self.duration_ps
+        return start, duration
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def op_time_rows(device: DeviceTime, programs: Programs) -> Iterator[dict[str, A
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     facts = programs.facts([key[:2] for key in numbers])
     of_op = np.array([numbers[key] for key in keys], np.int64)
-    times = in_groups(of_op[events.op], events.duration_ps, len(numbers))
+    times = in_groups(of_op[events.op], events.own_duration_ps, len(numbers))
     selves = in_groups(of_op[events.op], events.self_ps, len(numbers))
-    heaviest = _heaviest(of_op, in_groups(events.op.astype(np.int64), events.duration_ps, len(ops)).total)
+    heaviest = _heaviest(of_op, in_groups(events.op.astype(np.int64), events.own_duration_ps, len(ops)).total)
     for (module, instruction, _), number in numbers.items():
         if times.count[number]:
             op = ops[heaviest[number]]

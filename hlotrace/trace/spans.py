@@ -13,9 +13,6 @@ from hlotrace.trace import _kernels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NONE = -(1 << 63)
-"""An integer that is not known."""
-
 _FIRST_ROOM = 1 << 12
 
 
