@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import fsspec
 import pytest
 
 from hlotrace.errors import HlotraceError
@@ -81,6 +82,15 @@ def test_an_empty_xplane_gives_way_to_the_json_beside_it(tmp_path: Path) -> None
     tables = load(tmp_path)
     assert list(tables["op_times"]["instruction"]) == ["dot.1"]
     assert tables["op_times"]["total_ps"].iloc[0] == 2_000_000
+
+
+def test_a_remote_log_directory_opens(xspaces: ModuleType) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe(f"/logs/{RUN}/host.xplane.pb", space(xspaces))
+    try:
+        assert list(load("memory://logs")["op_times"]["instruction"]) == ["dot.1"]
+    finally:
+        memory.rm("/logs", recursive=True)
 
 
 @pytest.fixture

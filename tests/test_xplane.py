@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 from pathlib import Path
 from types import ModuleType
@@ -212,3 +213,38 @@ def same_events(plane: Any, line: Any, theirs: list[Any]) -> None:
         assert [name for name, _ in ours] == [name for name, _ in other]
         for (_, value), (_, known) in zip(ours, other, strict=True):
             assert value == known or isinstance(value, bytes) or value % (1 << 64) == known % (1 << 64)
+
+
+def test_places_beyond_two_gigabytes_are_read(xspaces: ModuleType, tmp_path: Path) -> None:
+    """A file that is mostly a hole: an unknown field of 5 GB before the plane that matters."""
+    hole, plane = 5 << 30, small(xspaces)
+    path = tmp_path / "large.xplane.pb"
+    with path.open("wb") as file:
+        file.write(xspaces.varint(100 << 3 | 2) + xspaces.varint(hole))
+        file.seek(hole, 1)
+        file.write(plane)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        assert everything(read_space(data, place="large")) == everything(read_space(plane, place="small"))
+
+
+def test_a_plane_is_read_without_the_others(xspaces: ModuleType) -> None:
+    whole = small(xspaces)
+    first = xspaces.block(1, b"\x12\x06broken\x1a\xff\xff\xff\x07" + b"\xff" * 40)
+    planes = read_space(first + whole, place="x").planes
+    assert [plane.name for plane in planes] == ["broken", "/device:TPU:0", "/host:CPU"]
+    assert len(planes[1].read(planes[1].lines[0])) == 20
+    assert planes[0].problems == []
+    assert planes[0].lines
+    assert planes[0].problems
+
+
+def test_a_large_line_costs_less_than_three_times_its_bytes(xspaces: ModuleType) -> None:
+    x = xspaces
+    event = x.Event("op", 123_456_789_012, 45_678, {"hlo_op": x.Ref("op"), "run_id": 1 << 30, "program_id": 12})
+    plane = x.Plane("p", [])
+    events = x.block(4, plane.event(event)) * 100_000
+    data = x.block(1, plane.encode() + x.block(3, events))
+    read = read_space(data, place="x").planes[0]
+    events = read.read(read.lines[0], all_stats=True)
+    columns = [*events.columns[:3], events.stats.owner, events.stats.ids, events.stats.kinds, events.stats.values]
+    assert sum(column.nbytes for column in columns) < 3 * len(data)

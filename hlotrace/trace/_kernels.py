@@ -7,42 +7,48 @@ from typing import TYPE_CHECKING
 from hlotrace.native import inner, kernel
 
 if TYPE_CHECKING:
-    from hlotrace.native import Bytes, Ints, Ints32, Rows
+    from hlotrace.native import Bytes, Ints, Ints32
 
 _MIX = 0x9E3779B97F4A7C1
 
 
 @inner
-def _hash(keys: Rows, row: int) -> int:
-    mixed = 0
-    for column in range(keys.shape[0]):
-        mixed = (mixed ^ keys[column, row]) * _MIX
+def _hash(name: Ints32, kinds: Bytes, values: Ints, count: int, row: int) -> int:
+    mixed = int(name[row])
+    for key in range(count):
+        at = key * len(name) + row
+        mixed = (mixed ^ values[at] ^ kinds[at]) * _MIX
         mixed ^= mixed >> 29
     return mixed
 
 
 @inner
-def _equal(keys: Rows, one: int, other: int) -> bool:
-    same = True
-    for column in range(keys.shape[0]):
-        same &= keys[column, one] == keys[column, other]
+def _equal(name: Ints32, kinds: Bytes, values: Ints, count: int, one: int, other: int) -> bool:
+    same = name[one] == name[other]
+    for key in range(count):
+        at = key * len(name)
+        same &= kinds[at + one] == kinds[at + other] and values[at + one] == values[at + other]
     return same
 
 
 @kernel
-def number_groups(keys: Rows, table: Ints32, first: Ints32, group: Ints32) -> int:
-    """Number the distinct columns of `keys` in the order they come; gives how many there are, -1 for too many.
+def number_groups(
+    name: Ints32, kinds: Bytes, values: Ints, keys: int, table: Ints32, first: Ints32, group: Ints32
+) -> int:
+    """Number the different events, by name and keys, in the order they come; gives how many, -1 for too many.
 
     Args:
+        name: [n].
+        kinds, values: [keys * n] of every key the kind (0 for none) and the value of each event.
         table: [a power of two] room to work in, filled with -1; half of it is the most there may be.
         first: filled with the first place of each group.
         group: [n] filled with the number of each place.
     """
     count = 0
     mask = len(table) - 1
-    for row in range(keys.shape[1]):
-        at = _hash(keys, row) & mask
-        while table[at] >= 0 and not _equal(keys, first[table[at]], row):
+    for row in range(len(name)):
+        at = _hash(name, kinds, values, keys, row) & mask
+        while table[at] >= 0 and not _equal(name, kinds, values, keys, first[table[at]], row):
             at = (at + 1) & mask
         if table[at] < 0:
             if 2 * count >= len(table) or count >= len(first):
@@ -52,6 +58,15 @@ def number_groups(keys: Rows, table: Ints32, first: Ints32, group: Ints32) -> in
             count += 1
         group[row] = table[at]
     return count
+
+
+@kernel
+def add_up(group: Ints32, values: Ints, counts: Ints, totals: Ints) -> int:
+    """Count the values of each group, and add them up."""
+    for row in range(len(group)):
+        counts[group[row]] += 1
+        totals[group[row]] += values[row]
+    return 0
 
 
 @kernel

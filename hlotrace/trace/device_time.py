@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,9 +41,9 @@ class OpEvents:
     @classmethod
     def joined(cls, pieces: list[OpEvents]) -> OpEvents:
         """All events of the pieces."""
-        kinds = {"op": np.int32, "is_leaf": np.bool_}
+        kinds: dict[str, type] = {"op": np.int32, "is_leaf": np.bool_}
         names = [item.name for item in fields(cls)]
-        none = {name: np.zeros(0, kinds.get(name, np.int64)) for name in names}
+        none: dict[str, Any] = {name: np.zeros(0, kinds.get(name, np.int64)) for name in names}
         return cls(**{name: np.concatenate([none[name], *(getattr(one, name) for one in pieces)]) for name in names})
 
 
@@ -146,8 +146,8 @@ def enclosing(runs: list[Run], at_ps: NDArray[np.int64]) -> NDArray[np.int64]:
 def _op_events(places: NDArray[np.int32], lane: Lane, chosen: NDArray[np.bool_] | None) -> OpEvents:
     """The op events of a lane in the order of time, nested among themselves only."""
     keep = lane.op >= 0 if chosen is None else chosen
-    columns = [lane.op, lane.start_ps, lane.duration_ps, *lane.own_spans()]
-    op, start, duration, own_start, own_duration = (column[keep] for column in columns)
+    op, start, duration = lane.op[keep], lane.start_ps[keep], lane.duration_ps[keep]
+    own_start, own_duration = (column[keep] for column in lane.own_spans())
     order = in_order(own_start, own_duration)
     if order is not None:
         op, start, duration = op[order], start[order], duration[order]

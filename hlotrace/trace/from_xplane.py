@@ -175,8 +175,8 @@ class _PlaneReader:
 
     def _ops(self, events: Events, rows: NDArray[np.int32]) -> tuple[list[Op], NDArray[np.int32]]:
         """What the events ran: one op for each different combination of metadata and identifying stats."""
-        keys = [_interned(events, name) for name in _KEYS if name in events.asked]
-        first, group = groups(rows.astype(np.int64), *keys)
+        keys = sum(name in events.asked for name in _KEYS)
+        first, group = groups(rows, events.held_kinds[:keys], _interned(events, keys))
         found = [self._op(events, int(rows[at]), int(at)) for at in first]
         kept = [op for op in found if op is not None]
         places = np.cumsum([op is not None for op in found], dtype=np.int32) - 1
@@ -253,13 +253,15 @@ def _column(events: Events, name: str) -> NDArray[np.int64]:
     return np.where((kind == kinds.INT64) | (kind == kinds.UINT64), value, NONE)
 
 
-def _interned(events: Events, name: str) -> NDArray[np.int64]:
-    """[n] a stat in integers that are equal where its values are: texts are numbered, references are so already."""
-    kind, value = events.held(name)
-    out = np.where(kind == 0, NONE, value)
-    texts = np.flatnonzero((kind == kinds.TEXT) | (kind == kinds.BYTES))
-    if len(texts):
-        numbers: dict[Value, int] = {}
-        held = [stat_value(events.plane.data, {}, int(kind[at]), int(value[at])) for at in texts]
-        out[texts] = [-1 - numbers.setdefault(text, len(numbers)) for text in held]
-    return out
+def _interned(events: Events, keys: int) -> NDArray[np.int64]:
+    """[keys, n] the first stats in integers that are equal where their values are: texts are numbered."""
+    kinds_of, values = events.held_kinds[:keys], events.held_values[:keys]
+    is_text = (kinds_of == kinds.TEXT) | (kinds_of == kinds.BYTES)
+    if not is_text.any():
+        return values
+    values = values.copy()
+    numbers: dict[Value, int] = {}
+    for key, at in zip(*np.nonzero(is_text), strict=True):
+        text = stat_value(events.plane.data, {}, int(kinds_of[key, at]), int(values[key, at]))
+        values[key, at] = numbers.setdefault(text, len(numbers))
+    return values

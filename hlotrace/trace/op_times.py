@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlotrace.trace.categories import category_of
-from hlotrace.trace.spans import in_groups
+from hlotrace.trace.spans import added_up, medians
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,12 +25,14 @@ def op_time_rows(device: DeviceTime, programs: Programs) -> Iterator[dict[str, A
     keys = [(modules[op.module, op.program_id], op.instruction, op.name if not op.instruction else None) for op in ops]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     facts = programs.facts([key[:2] for key in numbers])
-    of_op = np.array([numbers[key] for key in keys], np.int64)
-    times = in_groups(of_op[events.op], events.own_duration_ps, len(numbers))
-    selves = in_groups(of_op[events.op], events.self_ps, len(numbers))
-    heaviest = _heaviest(of_op, in_groups(events.op.astype(np.int64), events.own_duration_ps, len(ops)).total)
+    of_op = np.array([numbers[key] for key in keys], np.int32)
+    row = of_op[events.op]
+    counts, totals = added_up(row, events.own_duration_ps, len(numbers))
+    selves = added_up(row, events.self_ps, len(numbers))[1]
+    median = medians(row, events.own_duration_ps, counts)
+    heaviest = _heaviest(of_op, added_up(events.op, events.own_duration_ps, len(ops))[1])
     for (module, instruction, _), number in numbers.items():
-        if times.count[number]:
+        if counts[number]:
             op = ops[heaviest[number]]
             yield {
                 "host": device.host,
@@ -40,15 +42,15 @@ def op_time_rows(device: DeviceTime, programs: Programs) -> Iterator[dict[str, A
                 "instruction": instruction,
                 "name": op.name,
                 "hlo_category": op.hlo_category,
-                "occurrences": int(times.count[number]),
-                "total_ps": int(times.total[number]),
-                "self_ps": int(selves.total[number]),
-                "median_ps": int(times.median[number]),
+                "occurrences": int(counts[number]),
+                "total_ps": int(totals[number]),
+                "self_ps": int(selves[number]),
+                "median_ps": int(median[number]),
                 **known_of(op, facts.get((module, instruction))),
             }
 
 
-def _heaviest(row_of_op: NDArray[np.int64], total: NDArray[np.int64]) -> dict[int, int]:
+def _heaviest(row_of_op: NDArray[np.int32], total: NDArray[np.int64]) -> dict[int, int]:
     """Of each row the op with the most time: it gives the row its name."""
     order = np.argsort(total, kind="stable")
     return {int(row_of_op[op]): int(op) for op in order}

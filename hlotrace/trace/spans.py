@@ -16,14 +16,21 @@ if TYPE_CHECKING:
 _FIRST_ROOM = 1 << 12
 
 
-def groups(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Equal rows numbered in the order they come: the first row of each group, and [n] the group of each row."""
-    keys = np.ascontiguousarray(np.stack(columns), np.int64)
-    group = np.zeros(keys.shape[1], np.int32)
+def groups(
+    name: NDArray[np.int32], kinds: NDArray[np.uint8], values: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The different events numbered in the order they come: the first row of each, and [n] the number of each row.
+
+    Args:
+        name: [n].
+        kinds, values: [keys, n] what else makes events different.
+    """
+    flat = np.ascontiguousarray(kinds).reshape(-1), np.ascontiguousarray(values).reshape(-1)
+    group = np.zeros(len(name), np.int32)
     room = _FIRST_ROOM
     while True:
         first = np.zeros(room // 2, np.int32)
-        count = _kernels.number_groups(keys, np.full(room, -1, np.int32), first, group)
+        count = _kernels.number_groups(name, *flat, len(kinds), np.full(room, -1, np.int32), first, group)
         if count >= 0:
             return first[:count], group
         room *= 8
@@ -84,25 +91,25 @@ class Cover:
         return self._until(start + duration) - self._until(start)
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """Values in groups: [groups] how many, their sum and their median, 0 where there are none."""
+def added_up(
+    group: NDArray[np.int32], values: NDArray[np.int64], groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """[groups] how many values each group has, and their exact sum."""
+    counts, totals = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    _kernels.add_up(group, np.ascontiguousarray(values), counts, totals)
+    return counts, totals
 
-    count: NDArray[np.int64]
-    total: NDArray[np.int64]
-    median: NDArray[np.int64]
 
-
-def in_groups(group: NDArray[np.int64], values: NDArray[np.int64], groups: int) -> Grouped:
-    """The values in groups; sums are exact."""
-    order = np.lexsort((values, group))
-    ordered = values[order]
-    count = np.bincount(group, minlength=groups)
-    starts = np.concatenate([[0], np.cumsum(count)[:-1]])
-    held = np.flatnonzero(count)
-    total, median = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-    if len(held):
-        total[held] = np.add.reduceat(ordered, starts[held])
-        low, high = starts[held] + (count[held] - 1) // 2, starts[held] + count[held] // 2
-        median[held] = (ordered[low] + ordered[high]) // 2
-    return Grouped(count, total, median)
+def medians(group: NDArray[np.int32], values: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """[groups] the median of each group's values, which are not negative; 0 where there are none."""
+    bits = int(values.max(initial=0)).bit_length()
+    if bits + len(counts).bit_length() < 63 and (values >= 0).all():
+        ordered = np.sort(group.astype(np.int64) << bits | values) & ((1 << bits) - 1)
+    else:
+        ordered = values[np.lexsort((values, group))]
+    ends = np.cumsum(counts)
+    held = counts > 0
+    low, high = (ends - counts + (counts - 1) // 2)[held], (ends - counts + counts // 2)[held]
+    found = np.zeros(len(counts), np.int64)
+    found[held] = (ordered[low] + ordered[high]) // 2
+    return found
