@@ -143,7 +143,11 @@ def commands(trace, place, tools):
             copy = shutil.copy(trace, run / "host.xplane.pb")
             home = {**os.environ, "HOME": str(place), "XDG_CACHE_HOME": str(place / "xdg")}
             path = str(run if tool == "xprof" and what.startswith("agg") else copy)
-            yield f"{tool} {'events' if what.startswith('create') else 'aggregate'}", [executable, what, path], home
+            yield (
+                f"{tool} {'events' if what.startswith('create') else 'aggregate'}",
+                [executable, what, path, "--bypass_cache=True"],
+                home,
+            )
             shutil.rmtree(run)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import random
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +13,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from hlotrace.errors import ParseError
 from hlotrace.load import load
+from hlotrace.parsers.chrome_trace import ChromeEvents
+from hlotrace.parsers.xplane import read_space
+from hlotrace.tables import ALL_TABLES
+from hlotrace.trace import from_chrome, from_xplane
+from hlotrace.trace.build import Traced
+from hlotrace.trace.programs import INSTRUCTION_COLUMNS
 
 NS = 1000
 PROGRAM = (1 << 63) + 5
@@ -264,3 +273,35 @@ def test_a_million_events_of_chrome_json_are_said_to_be_not_all(
     text = json.dumps({"traceEvents": as_chrome(xspaces, tpu_plane(xspaces))})
     problems = load(written(tmp_path / "h.trace.json", text.encode()))["problems"]
     assert "the profiler stops writing this format" in problems["what"].iloc[0]
+
+
+def seeds(x: ModuleType) -> list[bytes]:
+    json_text = json.dumps({"traceEvents": as_chrome(x, tpu_plane(x))}).encode()
+    return [x.space([tpu_plane(x)], "h"), x.space(cpu_planes(x)), json_text]
+
+
+def damaged(whole: bytes, dice: random.Random) -> bytes:
+    data = bytearray(whole)
+    for _ in range(dice.choice([1, 2, 5, 30])):
+        at = dice.randrange(len(data))
+        pieces = [bytes([dice.randrange(256)]), b"\xff", b"\x00", b"9e99", b"null", b"[", b'"']
+        data[at : at + 1] = dice.choice(pieces)
+    return bytes(data[: dice.randrange(len(data))] if dice.random() < 0.2 else data)
+
+
+def test_tables_of_damaged_traces_never_do_worse_than_an_error(xspaces: ModuleType) -> None:
+    dice = random.Random(11)
+    columns = ALL_TABLES["instructions"].arrow_schema().empty_table().select(INSTRUCTION_COLUMNS)
+    for _ in range(1500):
+        data = damaged(dice.choice(seeds(xspaces)), dice)
+        try:
+            if data[:1] == b"{":
+                events = ChromeEvents(io.BytesIO(data), "x")
+                trace = from_chrome.trace_of(events, "h", events.problems)
+            else:
+                trace = from_xplane.trace_of(read_space(data, place="x"), "h")
+            traced = Traced([trace], [], columns)
+            traced.summaries()
+            traced.events()
+        except ParseError:
+            continue

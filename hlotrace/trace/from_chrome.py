@@ -12,6 +12,7 @@ import numpy as np
 from hlotrace.trace.lanes import NONE, Lane, Op, Trace, device_of, instruction_of, role_of, run_of, signed
 
 _NUMBER = re.compile(r"-?\d+$")
+_LONGEST_US = 1e12
 _UNPLACED = ""
 """The device of an op before the name of its process is known."""
 
@@ -33,9 +34,9 @@ class _Thread:
 class _Reader:
     def __init__(self, host: str) -> None:
         self.host = host
-        self.processes: dict[Any, str] = {}
-        self.threads: dict[tuple[Any, Any], str] = {}
-        self.events: dict[tuple[Any, Any], _Thread] = {}
+        self.processes: dict[str, str] = {}
+        self.threads: dict[tuple[str, str], str] = {}
+        self.events: dict[tuple[str, str], _Thread] = {}
         self.names: dict[str, int] = {}
         self.ops: dict[Op, int] = {}
 
@@ -43,7 +44,7 @@ class _Reader:
         """One event: the name of a process or a thread, or one with a duration; others say nothing of time."""
         arguments = event.get("args")
         arguments = arguments if isinstance(arguments, dict) else {}
-        key = (event.get("pid"), event.get("tid"))
+        key = (str(event.get("pid")), str(event.get("tid")))
         if event.get("ph") == "M":
             name = str(arguments.get("name", ""))
             if event.get("name") == "process_name":
@@ -54,12 +55,12 @@ class _Reader:
             self._add(self.events.setdefault(key, _Thread()), event, arguments)
 
     def _add(self, thread: _Thread, event: dict[str, Any], arguments: dict[str, Any]) -> None:
-        start, duration = event.get("ts"), event.get("dur")
-        if not isinstance(start, int | float):
+        start, duration = _picoseconds(event.get("ts")), _picoseconds(event.get("dur", 0))
+        if start is None or duration is None:
             return
         name = str(event.get("name", ""))
-        thread.start_ps.append(round(start * 1e6))
-        thread.duration_ps.append(round(duration * 1e6) if isinstance(duration, int | float) else 0)
+        thread.start_ps.append(start)
+        thread.duration_ps.append(duration)
         thread.name.append(self.names.setdefault(name, len(self.names)))
         thread.op.append(self._op(name, arguments))
         thread.run_id.append(_number(arguments, "run_id"))
@@ -91,8 +92,8 @@ class _Reader:
         """The lanes of all threads."""
         names, ops = list(self.names), list(self.ops)
         for (process, thread), events in self.events.items():
-            plane = self.processes.get(process, str(process))
-            line = self.threads.get((process, thread), str(thread))
+            plane = self.processes.get(process, process)
+            line = self.threads.get((process, thread), thread)
             device = device_of(plane)
             role = role_of(device, line)
             steps = np.array(events.step_number, np.int64)
@@ -154,6 +155,13 @@ def _text(arguments: dict[str, Any], name: str) -> str | None:
 def _number(arguments: dict[str, Any], name: str) -> int:
     value = arguments.get(name)
     return signed(int(value)) if value is not None and _NUMBER.match(str(value)) else NONE
+
+
+def _picoseconds(microseconds: object) -> int | None:
+    """A time of the format; None for what is none, or is far beyond any trace."""
+    if not isinstance(microseconds, int | float) or not abs(microseconds) < _LONGEST_US:
+        return None
+    return round(microseconds * 1e6)
 
 
 def _known(value: int) -> int | None:
