@@ -14,7 +14,6 @@ from hlotrace._manifest_tables import compilations_table, program_columns
 from hlotrace._memory import Memory, add_memory, modelled, read_memory
 from hlotrace._modules import Part, Problems, Stage, make_part, platform_of_name, stage_of_name
 from hlotrace._sniff import HEAD_BYTES, describe, looks_binary, looks_like_hlo_text
-from hlotrace._traces import TracedModule, trace_tables, traced_modules
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
 from hlotrace.devices import chip_by_target
 from hlotrace.errors import HlotraceError, ParseError
@@ -28,6 +27,7 @@ from hlotrace.tables import ALL_TABLES, TRACE_TABLES
 if TYPE_CHECKING:
     from hlotrace._layout import Layout
     from hlotrace._open import Tree
+    from hlotrace._traces import TracedModule
     from hlotrace.bundle import Manifest, Program
     from hlotrace.parsers.dump_directory import ModuleFiles
 
@@ -99,21 +99,6 @@ def assemble(tree: Tree, shown: str, progress: Progress | None = None) -> Assemb
     if not parts and manifest is None and not files:
         raise _nothing_read(assembly)
     return Assembled(_tables(parts, assembly.problems, manifest), text, files)
-
-
-def assemble_traces(
-    tree: Tree, shown: str, table: Callable[[str, tuple[str, ...]], pa.Table], *, with_events: bool
-) -> dict[str, pa.Table]:
-    """The tables that are read from traces: the summaries with their problems, or the events.
-
-    Args:
-        table: gives columns of the other tables.
-
-    Raises:
-        HlotraceError: the only file there is cannot be read.
-    """
-    plan = layout(tree, shown)
-    return trace_tables(tree, plan.traces, table, with_events=with_events)
 
 
 def _parts(assembly: _Assembly, plan: Layout, manifest: Manifest | None) -> Iterator[Part]:
@@ -245,6 +230,8 @@ def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
 
 def _of_traces(assembly: _Assembly, plan: Layout) -> Iterator[Part]:
     """The modules that came with traces; of a lone trace, errors are raised."""
+    from hlotrace._traces import traced_modules
+
     try:
         for module in traced_modules(assembly.tree, plan.traces, assembly.problems):
             part = _traced(assembly, module)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hlotrace._layout import layout
 from hlotrace._modules import Problems
 from hlotrace._sniff import HEAD_BYTES, describe, is_trace, looks_damaged_as_text
 from hlotrace.errors import ParseError
@@ -40,15 +41,16 @@ class TracedModule:
     device_kind: str | None
 
 
-def trace_tables(
-    tree: Tree, files: TraceFiles, table: Callable[[str, tuple[str, ...]], pa.Table], *, with_events: bool
+def assemble_traces(
+    tree: Tree, shown: str, table: Callable[[str, tuple[str, ...]], pa.Table], *, with_events: bool
 ) -> dict[str, pa.Table]:
-    """The summaries and the problems of the traces, or their events alone.
+    """The tables that are read from the traces of a tree: the summaries and their problems, or the events alone.
 
     Args:
+        shown: the path in errors.
         table: gives columns of the tables that are read from HLO.
     """
-    problems = Problems()
+    files, problems = layout(tree, shown).traces, Problems()
     opened = [found for host in files.hosts if (found := _first_readable(tree, host, problems)) is not None]
     modules = table("modules", MODULE_COLUMNS).to_pylist()
     traced = Traced([trace for _, trace in opened], modules, table("instructions", INSTRUCTION_COLUMNS))
@@ -152,7 +154,9 @@ def traced_modules(tree: Tree, files: TraceFiles, problems: Problems) -> Iterato
 
 def _modules_of(tree: Tree, file: TraceFile) -> Iterator[TracedModule]:
     if file.kind == "chrome":
-        open_trace(tree, file)
+        _check(tree, file)
+        with tree.fs.open(tree.join(file.path), "rb") as raw:
+            ChromeEvents(raw, file.path).begin()
         return
     trace, modules = _xplane(tree, file)
     for program_id, name, proto in modules:

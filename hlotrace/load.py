@@ -175,7 +175,7 @@ class _Store:
             table = cache.read(name, module, columns)
             if table is not None:
                 return table
-            from hlotrace._assemble import assemble_traces
+            from hlotrace._traces import assemble_traces
 
             cache.discard()
             with self.source.tree() as tree:

@@ -1,25 +1,20 @@
-"""The loops that read the events of one line of an XSpace, and their stats, into columns.
-
-A varint of one byte, which most are, is read where it stands; nothing in these loops gives back more than a number,
-since a tuple would be put together and taken apart once a field.
-"""
+"""The loops that read the events of one line of an XSpace, and their stats, into columns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hlotrace.native import inner, kernel
+from hlotrace.parsers._wire_kernels import (
+    CUT_VARINT,
+    after_field,
+    after_varint,
+    fixed,
+    integer,
+)
 
 if TYPE_CHECKING:
     from hlotrace.native import BytesAt, Ints32At, IntsAt
-
-NO_FAULT, CUT_VARINT, TOO_LONG, UNKNOWN_WIRE = 0, 1, 2, 3
-FAULTS = (
-    "",
-    "a varint that runs past its end",
-    "a field longer than the message that holds it",
-    "a wire type that is a group or unknown",
-)
 
 DOUBLE, UINT64, INT64, TEXT, BYTES, REF = 2, 3, 4, 5, 6, 7
 """The kinds of a stat's value, by XStat's field numbers; 0 is none."""
@@ -33,64 +28,6 @@ FAULT, FAULT_AT, STATS = 0, 1, 2
 _EVENT, _STAT = 34, 34
 _ID, _OFFSET, _DURATION, _OCCURRENCES = 8, 16, 24, 40
 """Tags: the field's number times eight, plus its wire type."""
-
-
-@inner
-def after_varint(data: BytesAt, at: int, end: int) -> int:
-    """The byte after the varint at `at`; -1 where it does not end in time."""
-    stop = min(end, at + 10)
-    while at < stop:
-        if data[at] < 128:
-            return at + 1
-        at += 1
-    return -1
-
-
-@inner
-def varint(data: BytesAt, at: int, end: int) -> int:
-    """The varint at `at`, as far as it goes."""
-    value = 0
-    shift = 0
-    while at < end and shift < 70:
-        byte = int(data[at])
-        value |= (byte & 127) << shift
-        if byte < 128:
-            break
-        at += 1
-        shift += 7
-    return value
-
-
-@inner
-def after_field(data: BytesAt, tag: int, at: int, end: int) -> int:
-    """The byte after the field whose content begins at `at`; -1 less a number of FAULTS where that is beyond `end`."""
-    wire = tag & 7
-    if wire == 0:
-        after = after_varint(data, at, end)
-        return after if after >= 0 else -1 - CUT_VARINT
-    size = 8
-    if wire == 5:
-        size = 4
-    elif wire == 2:
-        begin = after_varint(data, at, end)
-        if begin < 0:
-            return -1 - CUT_VARINT
-        size = varint(data, at, end)
-        at = begin
-    elif wire != 1:
-        return -1 - UNKNOWN_WIRE
-    if size < 0 or size > end - at:
-        return -1 - TOO_LONG
-    return at + size
-
-
-@inner
-def _fixed(data: BytesAt, at: int) -> int:
-    """Eight bytes as an integer."""
-    value = 0
-    for place in range(8):
-        value |= int(data[at + place]) << (8 * place)
-    return value
 
 
 @inner
@@ -121,13 +58,6 @@ def _content(data: BytesAt, tag: int, at: int, end: int, state: IntsAt) -> int:
 
 
 @inner
-def _integer(data: BytesAt, at: int, end: int) -> int:
-    """The varint at `at`, which is known to end."""
-    value = int(data[at])
-    return value if value < 128 else varint(data, at, end)
-
-
-@inner
 def _read_stat(
     data: BytesAt,
     at: int,
@@ -150,7 +80,7 @@ def _read_stat(
     name, kind, value = 0, 0, 0
     while at < end:
         begin = at
-        tag = _integer(data, at, end)
+        tag = integer(data, at, end)
         at = _content(data, int(data[at]), at, end, state)
         if at < 0:
             return -1
@@ -158,13 +88,13 @@ def _read_stat(
         if following < 0:
             return _fail(state, -1 - following, begin)
         if tag == _ID:
-            name = _integer(data, at, end)
+            name = integer(data, at, end)
             if stat_room == 0 and _slot(name, near, far, far_slots, far_count) < 0:
                 return 0
         elif tag == 8 * DOUBLE + 1:
-            kind, value = DOUBLE, _fixed(data, at)
+            kind, value = DOUBLE, fixed(data, at)
         elif tag in (8 * UINT64, 8 * INT64, 8 * REF):
-            kind, value = tag >> 3, _integer(data, at, end)
+            kind, value = tag >> 3, integer(data, at, end)
         elif tag in (8 * TEXT + 2, 8 * BYTES + 2):
             kind, value = tag >> 3, at
         at = following
@@ -201,7 +131,7 @@ def _read_event(
     """Put one event into its row; gives -1 at a fault."""
     while at < end:
         begin = at
-        tag = _integer(data, at, end)
+        tag = integer(data, at, end)
         at = _content(data, int(data[at]), at, end, state)
         if at < 0:
             return -1
@@ -216,11 +146,11 @@ def _read_event(
             if read < 0:
                 return -1
         elif tag == _ID:
-            events[row] = _integer(data, at, end)
+            events[row] = integer(data, at, end)
         elif tag in (_OFFSET, _DURATION):
-            events[room * (tag >> 3) - room + row] = _integer(data, at, end)
+            events[room * (tag >> 3) - room + row] = integer(data, at, end)
         elif tag == _OCCURRENCES:
-            events[3 * room + row] = _integer(data, at, end)
+            events[3 * room + row] = integer(data, at, end)
         at = following
     return 0
 
@@ -229,7 +159,7 @@ def _read_event(
 def _skip_to_events(data: BytesAt, at: int, end: int, state: IntsAt) -> int:
     """The place of the next event's field in a line; `end` where there is none, -1 at a fault."""
     while at < end:
-        tag = _integer(data, at, end)
+        tag = integer(data, at, end)
         if tag == _EVENT:
             return at
         content = _content(data, int(data[at]), at, end, state)

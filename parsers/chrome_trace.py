@@ -45,7 +45,7 @@ class ChromeEvents:
         Raises:
             ParseError: there is no list of events in it.
         """
-        self._find_list()
+        self.begin()
         scan = json.JSONDecoder(strict=False).raw_decode
         complete = 0
         while True:
@@ -63,7 +63,12 @@ class ChromeEvents:
                 complete += event.get("ph") == "X"
                 yield event
 
-    def _find_list(self) -> None:
+    def begin(self) -> None:
+        """Go to the first event.
+
+        Raises:
+            ParseError: there is no list of events.
+        """
         while (found := _BEGIN.search(self._text)) is None:
             if len(self._text) > _HEAD * 16 or not self._more():
                 raise ParseError(

@@ -21,6 +21,8 @@ import numpy as np
 from hlotrace.errors import ParseError
 from hlotrace.parsers import _xplane_kernels as kernels
 from hlotrace.parsers._wire_columns import Fields, scan
+from hlotrace.parsers._wire_kernels import FAULTS
+from hlotrace.parsers._xplane_damage import fields_up_to_damage, note
 from hlotrace.parsers._xplane_stats import Events, Stats, Value, message_stats, wanted_slots
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ class Plane:
 
     @cached_property
     def _fields(self) -> Fields:
-        return _tolerant(self.data, self.place, self.start, self.end, self.problems, f"in plane {self.name}")
+        return fields_up_to_damage(self.data, self.place, self.start, self.end, self.problems, f"in plane {self.name}")
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -160,7 +162,7 @@ class Plane:
         _, starts, ends = self._fields.spans(number)
         faults: list[tuple[int, str]] = []
         found = scan(self.data, self.place, starts, ends, faults=faults)
-        _note(self.problems, faults, f"what follows in the metadata of plane {self.name} is not read")
+        note(self.problems, faults, f"what follows in the metadata of plane {self.name} is not read")
         return found
 
     def count(self, line: Line) -> int:
@@ -192,8 +194,8 @@ class Plane:
         state[:] = 0
         count = kernels.read_events(raw, line.start, line.end, *made.room_for(slots), state)
         if state[kernels.FAULT]:
-            fault = (int(state[kernels.FAULT_AT]), kernels.FAULTS[state[kernels.FAULT]])
-            _note(self.problems, [fault], f"line {line.name!r} of plane {self.name} ends after {count:,} events")
+            fault = (int(state[kernels.FAULT_AT]), FAULTS[state[kernels.FAULT]])
+            note(self.problems, [fault], f"line {line.name!r} of plane {self.name} ends after {count:,} events")
         return made.cut(count, int(state[kernels.STATS]) if all_stats else 0)
 
 
@@ -208,7 +210,7 @@ def read_space(data: bytes, *, place: str) -> XSpace:
         ParseError: there is no plane in it; the message says at which byte it stops being a trace.
     """
     problems: list[tuple[str, str, str]] = []
-    fields = _tolerant(data, place, 0, len(data), problems, "")
+    fields = fields_up_to_damage(data, place, 0, len(data), problems, "")
     _, starts, ends = fields.spans(1)
     planes = []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -250,52 +252,3 @@ def _places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int
     order = np.argsort(ids, kind="stable")
     at = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
     return np.where(ids[order][at] == wanted, order[at], -1)
-
-
-def _tolerant(
-    data: bytes, place: str, start: int, end: int, problems: list[tuple[str, str, str]], where: str
-) -> Fields:
-    """The fields of one message up to its first fault, and of a field that the file's end cuts, what is there of it."""
-    faults: list[tuple[int, str]] = []
-    starts, ends = np.array([start]), np.array([end])
-    fields = scan(data, place, starts, ends, faults=faults)
-    if not faults:
-        return fields
-    rest = _cut_field(data, faults[0][0], end)
-    if rest is not None and rest[1] <= end:
-        what = f"the file ends at byte {len(data):,}, within what begins here" if end == len(data) else faults[0][1]
-        faults = [(faults[0][0], what)]
-        number, content = rest
-        extended = [
-            np.append(column, value)
-            for column, value in zip(
-                (fields.owner, fields.number, fields.value, fields.stop), (0, number, content, end), strict=True
-            )
-        ]
-        fields = Fields(data, place, starts, ends, *extended)
-    _note(problems, faults, f"what follows {where} is not read".replace("  ", " "))
-    return fields
-
-
-def _cut_field(data: bytes, at: int, end: int) -> tuple[int, int] | None:
-    """Number and first byte of a field with a length, whose content is cut; None for any other."""
-    tag, at = _small_varint(data, at, end)
-    if tag & 7 != 2 or tag < 8:
-        return None
-    _, at = _small_varint(data, at, end)
-    return (tag >> 3, at) if at <= end else None
-
-
-def _small_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 70:
-        value |= (data[at] & 127) << shift
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
-        shift += 7
-    return 0, end + 1
-
-
-def _note(problems: list[tuple[str, str, str]], faults: list[tuple[int, str]], consequence: str) -> None:
-    problems.extend((f"byte {at}", what, consequence) for at, what in faults)

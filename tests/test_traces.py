@@ -110,20 +110,35 @@ def traced_bundle(tmp_path: Path, xspaces: ModuleType) -> Path:
 def test_a_bundle_reads_its_trace_only_when_it_is_asked_for(
     traced_bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = __import__("hlotrace._assemble", fromlist=["assemble_traces"]).assemble_traces
+    real = __import__("hlotrace._traces", fromlist=["assemble_traces"]).assemble_traces
 
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("the trace was read")
 
-    monkeypatch.setattr("hlotrace._assemble.assemble_traces", fail)
+    monkeypatch.setattr("hlotrace._traces.assemble_traces", fail)
     assert "A trace of 3 steps is in it" in shown(traced_bundle, "summary")
     for view in ("ops", "fusions", "memory", "modules"):
         shown(traced_bundle, view)
-    monkeypatch.setattr("hlotrace._assemble.assemble_traces", real)
+    monkeypatch.setattr("hlotrace._traces.assemble_traces", real)
     assert "dot.1" in shown(traced_bundle, "profile", by="op")
-    monkeypatch.setattr("hlotrace._assemble.assemble_traces", fail)
+    monkeypatch.setattr("hlotrace._traces.assemble_traces", fail)
     assert "dot.1" in shown(traced_bundle, "profile", by="op")
     assert len(list((traced_bundle / ".hlotrace-cache").iterdir())) == 3
+
+
+def test_an_archive_of_a_bundle_gives_its_trace(traced_bundle: Path, tmp_path: Path) -> None:
+    packed = shutil.make_archive(str(tmp_path / "packed"), "gztar", traced_bundle.parent, traced_bundle.name)
+    tables = load(packed)
+    assert len(tables.traces) == 1
+    assert list(tables["op_times"]["instruction"]) == ["dot.1"]
+    assert load(packed).traces == tables.traces
+
+
+def test_a_program_without_hlo_can_be_chosen(tmp_path: Path, xspaces: ModuleType) -> None:
+    path = put(tmp_path / "h.xplane.pb", space(xspaces))
+    assert "dot.1" in shown(path, "profile", by="op", module="jit_f")
+    with pytest.raises(HlotraceError, match=r"no module is named 'jit_g'. Known: jit_f"):
+        shown(path, "profile", module="jit_g")
 
 
 def test_a_trace_brings_its_hlo(tmp_path: Path, xspaces: ModuleType, shared_data: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, ShownColumn
 from hlotrace.views.common import cut, problems_tail, telling, with_source
-from hlotrace.views.traced import opening
+from hlotrace.views.traced import of_module, opening
 from hlotrace.views.view import MODULE, TOP, Tables, View
 
 if TYPE_CHECKING:
@@ -27,12 +27,11 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     blocks = opening(tables, "Collectives", QUESTION)
     if not tables.traces:
         return [*blocks, *problems_tail(tables)]
-    chosen = tables.select(module) if module is not None else tables
-    found = chosen["collectives"]
+    found = of_module(tables["collectives"], tables, module)
     if found.empty:
         where = "No collective ran" + (f" in the module {module}" if module is not None else "")
         return [*blocks, Note(f"{where}: the traced devices exchanged nothing."), *problems_tail(tables)]
-    blocks += [figures_of(found, chosen["op_times"]), grid(found, top)]
+    blocks += [figures_of(found, of_module(tables["op_times"], tables, module)), grid(found, top)]
     return [*blocks, *problems_tail(tables)]
 
 

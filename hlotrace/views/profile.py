@@ -16,7 +16,7 @@ from hlotrace.analyses.traced import GROUPINGS, device_steps, time_by
 from hlotrace.tables import to_frame
 from hlotrace.views.blocks import Bars, Block, Grid, Note, ShownColumn
 from hlotrace.views.common import command, cut, problems_tail, telling, with_source
-from hlotrace.views.traced import headline, inferred_note, opening
+from hlotrace.views.traced import headline, inferred_note, of_module, opening
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
     blocks = opening(tables, "Profile", QUESTION)
     if not tables.traces:
         return [*blocks, *problems_tail(tables)]
-    chosen = tables.select(module) if module is not None else tables
-    op_times = chosen["op_times"]
+    op_times = of_module(tables["op_times"], tables, module)
     if op_times.empty:
         where = f"the module {module}" if module is not None else "it: no device and no op of the CPU is in the trace"
         return [
@@ -52,7 +51,7 @@ def build(tables: Tables, *, module: str | None, by: str, depth: int, top: int) 
             *problems_tail(tables),
         ]
     blocks += [headline(tables, op_times), *inferred_note(device_steps(tables["steps"]))]
-    fusions = to_frame(chosen.arrow("fusions", ("module", "fusion"))) if by == "fusion" else None
+    fusions = to_frame(tables.arrow("fusions", ("module", "fusion"))) if by == "fusion" else None
     times = time_by(op_times, by, fusions=fusions, depth=depth)
     blocks += [grid(times, by, top), *bars(times, by)]
     others = [grouping for grouping in GROUPINGS if grouping != by]

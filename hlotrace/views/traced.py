@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlotrace.analyses.traced import device_steps, time_by
+from hlotrace.errors import unknown_name
 from hlotrace.views.blocks import Block, Figure, Figures, Heading, Note
 from hlotrace.views.common import command
 
@@ -23,6 +24,20 @@ def opening(tables: Tables, title: str, question: str) -> list[Block]:
         text = "There is no trace: a program that was compiled for a device that is not here did not run."
         return [heading, Note(text, "missing", "hlotrace capture MODEL.py --target TARGET --run")]
     return [heading, Note("There is no trace in it.", "missing", "hlotrace capture MODEL.py")]
+
+
+def of_module(frame: pd.DataFrame, tables: Tables, module: str | None) -> pd.DataFrame:
+    """The rows of one program, whether or not its HLO is there; all of them for None.
+
+    Raises:
+        HlotraceError: no program has that name.
+    """
+    if module is None:
+        return frame
+    known = {*tables["modules"]["module"], *tables["op_times"]["module"].dropna()}
+    if module not in known:
+        raise unknown_name("module", module, sorted(known), place="--module")
+    return frame[(frame["module"] == module).fillna(False).astype(bool)]
 
 
 def of_trace(tables: Tables) -> list[Block]:
