@@ -61,6 +61,8 @@ def assemble_traces(
         problems.add_all(file.path, trace.problems)
         if trace.platform is None:
             what = "no device planes, and no ops on the CPU: a trace of the host alone"
+            if trace.problems:
+                what = "no ops in what could be read: of a plane that is cut the names may be missing, which come last"
             problems.add(file.path, "", what, "there are no op times")
     _add_other_runs(files, problems)
     made["problems"] = pa.Table.from_pylist(problems.rows, schema=PROBLEMS.arrow_schema())

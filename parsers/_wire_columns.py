@@ -35,6 +35,8 @@ _FAULTS = (
     "field number 0",
     "a wire type that is a group or unknown",
 )
+CUT_FAULTS = (_FAULTS[1], _FAULTS[3])
+"""Those that the end of a file makes where it is cut."""
 
 
 @inner

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlotrace.parsers._wire_columns import Fields, scan
+from hlotrace.parsers._wire_columns import CUT_FAULTS, Fields, scan
+
+Problem = tuple[str, str, str]
+"""Place, what is there, consequence."""
 
 
-def fields_up_to_damage(
-    data: bytes, place: str, start: int, end: int, problems: list[tuple[str, str, str]], where: str
-) -> Fields:
-    """The fields of one message up to its first fault, and of a field that the file's end cuts, what is there of it."""
+def fields_up_to_damage(data: bytes, place: str, start: int, end: int, problems: list[Problem], where: str) -> Fields:
+    """The fields of one message up to its first fault, and of a field that the fault cuts what is there of it.
+
+    Args:
+        problems: the fault is added to it.
+        where: what the message is, for the consequence; empty for the whole file.
+    """
     faults: list[tuple[int, str]] = []
     starts, ends = np.array([start]), np.array([end])
     fields = scan(data, place, starts, ends, faults=faults)
     if not faults:
         return fields
-    rest = _cut_field(data, faults[0][0], end)
-    if rest is not None and rest[1] <= end:
-        what = f"the file ends at byte {len(data):,}, within what begins here" if end == len(data) else faults[0][1]
-        faults = [(faults[0][0], what)]
-        number, content = rest
-        extended = [
-            np.append(column, value)
-            for column, value in zip(
-                (fields.owner, fields.number, fields.value, fields.stop), (0, number, content, end), strict=True
-            )
-        ]
-        fields = Fields(data, place, starts, ends, *extended)
-    note(problems, faults, f"what follows {where} is not read".replace("  ", " "))
-    return fields
+    at, what = faults[0]
+    if end == len(data) and what in CUT_FAULTS:
+        what = f"the end of the file at byte {end:,}, within what begins here"
+    note(problems, [(at, what)], f"what follows {where}is not read")
+    rest = _cut_field(data, at, end)
+    if rest is None:
+        return fields
+    number, content = rest
+    columns = (fields.owner, fields.number, fields.value, fields.stop)
+    added = [np.append(column, value) for column, value in zip(columns, (0, number, content, end), strict=True)]
+    return Fields(data, place, starts, ends, *added)
 
 
 def _cut_field(data: bytes, at: int, end: int) -> tuple[int, int] | None:
@@ -42,6 +45,7 @@ def _cut_field(data: bytes, at: int, end: int) -> tuple[int, int] | None:
 
 
 def _small_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The varint at `at` and the byte after it, which is beyond `end` where it does not end."""
     value = shift = 0
     while at < end and shift < 70:
         value |= (data[at] & 127) << shift
@@ -52,5 +56,6 @@ def _small_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     return 0, end + 1
 
 
-def note(problems: list[tuple[str, str, str]], faults: list[tuple[int, str]], consequence: str) -> None:
+def note(problems: list[Problem], faults: list[tuple[int, str]], consequence: str) -> None:
+    """Write faults down as problems."""
     problems.extend((f"byte {at}", what, consequence) for at, what in faults)

@@ -107,7 +107,7 @@ class Plane:
 
     @cached_property
     def _fields(self) -> Fields:
-        return fields_up_to_damage(self.data, self.place, self.start, self.end, self.problems, f"in plane {self.name}")
+        return fields_up_to_damage(self.data, self.place, self.start, self.end, self.problems, f"in plane {self.name} ")
 
     @cached_property
     def lines(self) -> list[Line]:

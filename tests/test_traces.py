@@ -184,7 +184,7 @@ def test_a_cut_trace_is_read_up_to_the_cut_and_marked(tmp_path: Path, xspaces: M
     whole = space(xspaces)
     tables = load(put(tmp_path / "h.xplane.pb", whole[:-25]))
     assert len(tables["op_times"]) == 1
-    assert f"the file ends at byte {len(whole) - 25:,}" in " ".join(tables["problems"]["what"])
+    assert f"the end of the file at byte {len(whole) - 25:,}" in " ".join(tables["problems"]["what"])
     assert "problem" in shown(tmp_path / "h.xplane.pb", "profile")
 
 

@@ -84,7 +84,7 @@ class _Columns:
         """The code of each event's name; only names that occur are numbered."""
         used = np.flatnonzero(np.bincount(lane.name, minlength=len(lane.names)))
         codes = np.zeros(len(lane.names), np.int32)
-        codes[used] = self.words["event"].codes([lane.names[at] for at in used])
+        codes[used] = self.words["event"].codes([lane.names[at] or None for at in used])
         return codes[lane.name]
 
     def _op_codes(self, lane: Lane, programs: Programs) -> dict[str, NDArray[np.int32]]:
