@@ -12,7 +12,7 @@ from hlotrace.native import inner
 if TYPE_CHECKING:
     from hlotrace.native import BytesAt
 
-NO_FAULT, CUT_VARINT, TOO_LONG, UNKNOWN_WIRE = 0, 1, 2, 3
+CUT_VARINT, TOO_LONG, UNKNOWN_WIRE = 1, 2, 3
 FAULTS = (
     "",
     "a varint that runs past its end",
