@@ -1,10 +1,10 @@
 # make demo   sets up an environment, captures the example for this CPU and for a TPU v5e, shows and reports it
-# make test   sets up both tested stacks and runs everything: linters, types, tests, browser tests
+# make test   sets up the tested stacks and runs everything: linters, types, tests, browser tests
 
 PYTHON ?= python3
 DEMO := .venv-demo
 MAIN := .venv
-NEXT := .venv-next
+NEXT := 3.12 3.13
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_ROOT_USER_ACTION = ignore
 
@@ -25,15 +25,17 @@ types: $(MAIN)/ready
 	cd build/types && ../../$(MAIN)/bin/mypy --config-file ../../pyproject.toml -p hlotrace
 
 test-main: $(MAIN)/ready chromium
-	$(MAIN)/bin/pytest $(PYTEST_ARGS)
+	HLOTRACE_OTHER_PYTHON=$$(ls -d $(NEXT:%=$(CURDIR)/.venv-%/bin/python) 2>/dev/null | head -1) \
+	  $(MAIN)/bin/pytest $(PYTEST_ARGS)
 
-# The newer jax needs Python 3.12 or newer; what meets jax and its dumps is tested there too.
+# The newer jax needs Python 3.12 or newer; what meets jax and its dumps is tested on each that is here.
 NEXT_TESTS := tests/test_capture_child.py tests/test_hlo_text_agreement.py tests/test_hlo_proto.py tests/test_flops.py
-test-next: $(MAIN)/ready
-	@if python=$$(.ci/find-python 3.12 3.13); then \
-	  $(MAKE) --no-print-directory $(NEXT)/ready NEXT_PYTHON=$$python && \
-	  $(NEXT)/bin/pytest $(NEXT_TESTS) $(PYTEST_ARGS); \
-	else echo "no Python 3.12 or 3.13 here: the stack with the newer jax is not tested"; fi
+test-next: $(addprefix test-next-,$(NEXT))
+test-next-%: $(MAIN)/ready
+	@if python=$$(.ci/find-python $*); then \
+	  $(MAKE) --no-print-directory .venv-$*/ready NEXT_PYTHON=$$python && \
+	  .venv-$*/bin/pytest $(NEXT_TESTS) $(PYTEST_ARGS); \
+	else echo "no Python $* here: the newer jax is not tested on it"; fi
 
 chromium:
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
@@ -49,10 +51,10 @@ $(MAIN)/ready: pyproject.toml
 	$(MAIN)/bin/pip install -q -e '.[dev]'
 	touch $@
 
-$(NEXT)/ready: pyproject.toml
-	$(NEXT_PYTHON) -m venv $(NEXT)
-	$(NEXT)/bin/pip install -q -e '.[dev]'
+.venv-3.%/ready: pyproject.toml
+	$(NEXT_PYTHON) -m venv .venv-3.$*
+	.venv-3.$*/bin/pip install -q -e '.[dev]'
 	touch $@
 
 clean:
-	rm -rf $(DEMO) $(MAIN) $(NEXT) build demo *.egg-info
+	rm -rf $(DEMO) $(MAIN) $(NEXT:%=.venv-%) build demo *.egg-info

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dash import dcc, html
 
 from hlotrace.app import figures
-from hlotrace.app.grids import ORIGIN_WORDS, data_grid, row_ids
+from hlotrace.app.grids import ORIGIN_WORDS, ROW_HEIGHT, data_grid, row_ids
 from hlotrace.app.wiring import aria, data
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from hlotrace.views.blocks import Block
 
-ROW = 24
 LEAST_GRID_ROWS, MOST_GRID_ROWS = 3, 14
 
 
@@ -84,7 +83,7 @@ def headline(block: Figures) -> Component:
 
 def figure(item: Figure) -> Component:
     """One headline figure: label, value, origin, a bar where it is a part of something, detail."""
-    missing = item.value is None or (not isinstance(item.value, str) and is_missing(item.value))
+    missing = is_missing(item.value)
     value = html.Span(
         format_value(item.value, item.unit), className="figure-value missing" if missing else "figure-value"
     )
@@ -130,7 +129,7 @@ def grid(block: Grid, name: str) -> Component:
     ids = row_ids(block.frame, block.selects)
     shown = min(max(len(block.frame), LEAST_GRID_ROWS), MOST_GRID_ROWS)
     made = data_grid(name, block.frame, block.columns, ids, file=file_name(block.title), title=block.title)
-    children: list[Any] = [html.Div(made, className="grid-box", style={"height": f"{ROW * shown + 40 + 32}px"})]
+    children: list[Any] = [html.Div(made, className="grid-box", style={"height": f"{ROW_HEIGHT * shown + 40 + 32}px"})]
     if block.note:
         children.append(html.P(block.note, className="grid-note"))
     return html.Div(children)
@@ -145,7 +144,7 @@ def graph(block: Graph, details: Mapping[str, Mapping[str, str]]) -> Component:
     """A directed graph as SVG, laid out here and drawn by assets/graph.js.
 
     Args:
-        details: for a node's id what its tooltip says (`title`), its category (`category`, for the colour), and the
+        details: for a node's id what its tooltip says (`title`), its colour (`colour`), and the
             selection that a click makes (`select`).
     """
     placed = place(block)

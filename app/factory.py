@@ -13,6 +13,7 @@ from hlotrace import units
 from hlotrace.app import blocks, frame, page_fusions, page_memory, page_ops, page_overview, page_view
 from hlotrace.app.chosen import choose
 from hlotrace.app.data import Bundles
+from hlotrace.app.links import going
 from hlotrace.app.search import search
 from hlotrace.app.selection_bar import bar
 from hlotrace.app.state import HOME
@@ -179,8 +180,6 @@ def show_selection(
 
 def show_hits(bundles: Bundles, view: dict[str, Any] | None, text: str | None) -> list[Component]:
     """Search results under their kinds; each goes to its selection."""
-    from hlotrace.app.links import going
-
     state = AppState.of(view or {})
     try:
         hits = search(bundles.module(state.bundle, state.module), text or "")

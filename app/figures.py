@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hlotrace.render.palette import UNKNOWN, colour, has_colour
-from hlotrace.units import column_scale, format_value
+from hlotrace.units import column_scale, end_of, format_value
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Bars, StackedArea, Treemap
@@ -106,7 +106,7 @@ def bars(block: Bars) -> Figure:
                 "autorange": "reversed",
                 "tickmode": "array",
                 "tickvals": list(range(len(labels))),
-                "ticktext": [text(_end(label, 30)) for label in block.labels],
+                "ticktext": [text(end_of(label, 30)) for label in block.labels],
                 "automargin": True,
                 "fixedrange": True,
                 "ticks": "",
@@ -192,14 +192,16 @@ def _lines(block: StackedArea, divisor: float) -> list[dict[str, Any]]:
 
 
 def _marks(block: StackedArea, divisor: float, near: bool) -> list[dict[str, Any]]:
-    """Words at the capacity's line, or at the top where that lies above the axis; and at the peak."""
+    """Words at the capacity (at the top where that lies above the axis, and away from the peak) and at the peak."""
     notes: list[dict[str, Any]] = []
     shared = {"showarrow": False, "yanchor": "bottom"}
     if block.capacity is not None:
         words = f"capacity {format_value(block.capacity, block.unit)}{'' if near else ', above this axis'}"
         place = {"yref": "y", "y": block.capacity / divisor} if near else {"yref": "paper", "y": 1}
         font = {"color": CAPACITY_COLOUR, "size": 11}
-        notes.append({"xref": "paper", "x": 1, "xanchor": "right", **place, **shared, "text": words, "font": font})
+        is_late = block.peak_x is not None and 2 * block.peak_x > block.x[0] + block.x[-1]
+        side = {"x": 0, "xanchor": "left"} if is_late else {"x": 1, "xanchor": "right"}
+        notes.append({"xref": "paper", **side, **place, **shared, "text": words, "font": font})
     if block.peak_x is not None:
         notes.append(
             {
@@ -265,7 +267,3 @@ def treemap(block: Treemap) -> Figure:
         ],
         "layout": layout(margin={"l": 0, "r": 0, "t": 0, "b": 0}, dragmode=False),
     }
-
-
-def _end(value: str, longest: int) -> str:
-    return value if len(value) <= longest else "…" + value[1 - longest :]

@@ -123,8 +123,3 @@ def _help() -> Component:
         ),
     ]
     return html.Div(html.Div(box, className="help-box", role="dialog"), id="help")
-
-
-def picker_options(names: Sequence[str]) -> list[dict[str, str]]:
-    """Options of a picker: a long name keeps its end, and the whole stands in its tooltip."""
-    return [{"label": name, "value": name, "title": name} for name in names]

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dash_ag_grid as dag
-from dash import html
+from dash import dcc, html
 
 from hlotrace.analyses.modules import records
 from hlotrace.app.chosen import source_of
 from hlotrace.app.wiring import data
-from hlotrace.render.palette import colour
+from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, colour
 from hlotrace.units import Scale, column_scale, is_missing
 
 if TYPE_CHECKING:
@@ -153,8 +153,6 @@ def _shared() -> dict[str, Any]:
 
 
 def _quick(name: str) -> html.Div:
-    from dash import dcc
-
     return html.Div(
         dcc.Input(type="text", placeholder="Filter rows", className="quick", debounce=False, id=f"{name}-quick"),
         className="quick-box",
@@ -293,6 +291,4 @@ def row_ids(frame: pd.DataFrame, selects: str) -> list[str]:
 
 def swatches() -> dict[str, str]:
     """CSS colours by category, for the mark in front of a category's name."""
-    from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS
-
     return {name: colour(name) for name in (*BUFFER_COLOURS, *CATEGORY_COLOURS)}

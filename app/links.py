@@ -40,11 +40,6 @@ def switch(name: str, choices: Sequence[tuple[str, str]], default: str, label: s
     )
 
 
-def name_tail(name: str, longest: int = 60) -> str:
-    """A name that keeps its end: what is cut off stands in a tooltip beside it."""
-    return name if len(name) <= longest else "…" + name[1 - longest :]
-
-
 def name_head(text: str, longest: int = 44) -> str:
     """A text that keeps its beginning, such as a shape: its layout at the end tells less."""
     return text if len(text) <= longest else text[: longest - 1] + "…"

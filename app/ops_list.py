@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dash.development.base_component import Component
 
     from hlotrace.app.data import Bundles, Module
+    from hlotrace.app.state import SelectionKind
     from hlotrace.app.state import State as AppState
 
 DEFAULT_STAGE = "after"
@@ -57,6 +58,11 @@ def listed(module: Module, stage: str | None) -> pd.DataFrame:
 def columns_of(stage: str | None) -> tuple[ShownColumn, ...]:
     """The columns of the list: before optimisation the compiler has no cycles."""
     return BEFORE_COLUMNS if stage == "before" else COLUMNS
+
+
+def kind_of(stage: str | None) -> SelectionKind:
+    """The kind of selection that a row of the list makes."""
+    return "before" if stage == "before" else "op"
 
 
 def list_grid(module: Module, stage: str | None) -> Component:
@@ -104,15 +110,14 @@ def rows_response(module: Module, state: AppState, quick: str | None, request: d
     """The rows of one request of the list: filtered, sorted, cut to the block asked for."""
     frame = arranged(module, state, quick, request)
     part = frame.iloc[int(request["startRow"]) : int(request["endRow"])]
-    kind = "before" if state.stage == "before" else "op"
+    kind = kind_of(state.stage)
     ids = unique(f"{kind}:{name}" for name in part["instruction"])
     return {"rowData": row_data(part, columns_of(state.stage), ids), "rowCount": len(frame)}
 
 
 def place_of(module: Module, state: AppState, quick: str | None, request: dict[str, Any]) -> int | None:
     """Where in the list, as a request has it sorted and filtered, the chosen op stands; None where it does not."""
-    kind = "before" if state.stage == "before" else "op"
-    if state.select is None or state.select.kind != kind:
+    if state.select is None or state.select.kind != kind_of(state.stage):
         return None
     frame = arranged(module, state, quick, request)
     found = np.flatnonzero((frame["instruction"] == state.select.name).fillna(False).to_numpy(dtype=bool))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dash import html
@@ -10,12 +11,13 @@ from dash import html
 from hlotrace.analyses import costs
 from hlotrace.analyses.modules import is_small, records
 from hlotrace.app import blocks
+from hlotrace.app.grids import swatches
 from hlotrace.app.links import link
 from hlotrace.units import format_value
 from hlotrace.views import memory, ops, summary
 from hlotrace.views import modules as modules_view
 from hlotrace.views.blocks import Grid, Heading, Note
-from hlotrace.views.common import title
+from hlotrace.views.common import problems_tail, title
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,8 +92,6 @@ def _memory(subject: Subject) -> Iterable[Component]:
 
 def share_bar(shares: list[tuple[str, float]], unit: str, kind: str) -> Component:
     """One bar cut into shares, with a legend that says each; choosing one selects that `kind` where there is one."""
-    from hlotrace.app.grids import swatches
-
     colours = swatches()
     total = sum(value for _, value in shares) or 1.0
     parts, legend = [], []
@@ -129,10 +129,6 @@ def _modules(module: Module) -> Iterable[Component]:
 
 
 def _problems(module: Module) -> Iterable[Component]:
-    problems = module.bundle["problems"]
-    if len(problems):
-        what = "1 problem was" if len(problems) == 1 else f"{len(problems):,} problems were"
-        yield html.Div(
-            [blocks.note(Note(f"{what} met in reading this.", "warning")), link("Show them", page="problems")],
-            className="beside",
-        )
+    for note in problems_tail(module.bundle):
+        shown = blocks.note(replace(note, command=""))
+        yield html.Div([shown, link("Show them", page="problems")], className="beside")

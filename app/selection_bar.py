@@ -11,9 +11,9 @@ from dash import html
 from hlotrace.analyses.modules import records
 from hlotrace.analyses.op_counts import scope_of
 from hlotrace.app.chosen import source_of
-from hlotrace.app.links import going, link, name_head, name_tail
+from hlotrace.app.links import going, link, name_head
 from hlotrace.app.wiring import data
-from hlotrace.units import format_bytes, format_count
+from hlotrace.units import end_of, format_bytes, format_count
 
 if TYPE_CHECKING:
     from dash.development.base_component import Component
@@ -41,7 +41,7 @@ def bar(module: Module, selection: Selection | None, chosen: Chosen | None) -> C
     head = [
         html.Span(KIND_WORDS[selection.kind], className="selection-kind"),
         html.Button(
-            name_tail(selection.name),
+            end_of(selection.name, 60),
             className="selection-name",
             title=f"{selection.name} (click to copy)",
             **data(copy=selection.name),
@@ -115,7 +115,7 @@ def _buffer_facts(row: dict[str, Any]) -> Iterable[Component]:
         )
     if row["instruction"]:
         yield link(
-            f"by {name_tail(row['instruction'], 32)}",
+            f"by {end_of(row['instruction'], 32)}",
             "The instruction that defines it",
             select=f"op:{row['instruction']}",
         )
@@ -128,7 +128,7 @@ def _origin_facts(row: dict[str, Any]) -> Iterable[Component]:
         file, _, line = place.rpartition(":")
         yield link(f"{PurePosixPath(file).name}:{line}", place, select=f"source:{place}")
     if row["op_name"]:
-        yield link(name_tail(row["op_name"], 48), row["op_name"], select=f"scope:{scope_of(row['op_name'])}")
+        yield link(end_of(row["op_name"], 48), row["op_name"], select=f"scope:{scope_of(row['op_name'])}")
 
 
 def _fact(words: str, title: str = "") -> Component:

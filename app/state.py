@@ -1,10 +1,9 @@
-"""What the app shows at a moment, and its two-way translation into a URL: everything a pasted link brings back."""
+"""What the app shows at a moment: everything that a pasted link brings back. The browser keeps it in the URL."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import parse_qsl, quote, urlencode
 
 HOME = "overview"
 
@@ -59,23 +58,6 @@ class State:
     stage: str | None = None
     area: str | None = None
 
-    def url(self) -> str:
-        """The path and query that `parse` reads back to an equal state."""
-        path = "/" if self.page == HOME else f"/{quote(self.page, safe='')}"
-        query = urlencode(self.query())
-        return f"{path}?{query}" if query else path
-
-    def query(self) -> dict[str, str]:
-        """The query's parameters as text, those that are set."""
-        values = {name: getattr(self, name) for name in PARAMETERS}
-        return {name: str(value) for name, value in values.items() if value is not None}
-
-    @classmethod
-    def parse(cls, path: str | None, query: str | None) -> State:
-        """The state that a URL's path and query (with or without `?`) describe; what makes no sense counts as unset."""
-        values = dict(parse_qsl((query or "").removeprefix("?"), keep_blank_values=True))
-        return cls.of({**values, "page": (path or "").strip("/") or HOME})
-
     @classmethod
     def of(cls, values: dict[str, Any]) -> State:
         """The state that parameters describe as the browser's stores hold them: text, or null."""
@@ -90,14 +72,6 @@ class State:
             stage=_choice(values.get("stage"), STAGE_CHOICES),
             area=_choice(values.get("area"), AREA_CHOICES),
         )
-
-    def with_(self, **changes: Any) -> State:
-        """The same state but for `changes`."""
-        return replace(self, **changes)
-
-
-PARAMETERS = ("bundle", "module", "select", "space", "at", "by", "stage", "area")
-"""The names in a URL's query, in its order."""
 
 
 def _integer(value: Any) -> int | None:

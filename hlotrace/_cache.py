@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 import hlotrace
 from hlotrace._open import CACHE_NAME, Source
 from hlotrace.bundle import MANIFEST_NAME
+from hlotrace.native import user_cache
 from hlotrace.tables import ALL_TABLES
 
 if TYPE_CHECKING:
@@ -126,17 +126,6 @@ class Cache:
                 aside = Path(tempfile.mkdtemp(prefix=".old-", dir=self.directory.parent))
                 self.directory.rename(aside / "entry")
                 shutil.rmtree(aside, ignore_errors=True)
-
-
-def user_cache() -> Path:
-    """The user's cache directory, by the platform's custom; `HLOTRACE_CACHE_DIR` overrides it."""
-    if override := os.environ.get("HLOTRACE_CACHE_DIR"):
-        return Path(override)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "hlotrace" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "hlotrace"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hlotrace"
 
 
 def _home(source: Source) -> Path | None:

@@ -36,6 +36,9 @@ def reading() -> Callable[[int, int], None] | None:
     """Tell on a terminal's stderr how far reading has come, once it takes longer than a second; None elsewhere."""
     if not sys.stderr.isatty():
         return None
+    from hlotrace import native
+
+    native.before_compiling[:] = [_tell_of_compiling]
     begun = time.monotonic()
 
     def show(done: int, total: int) -> None:
@@ -46,6 +49,11 @@ def reading() -> Callable[[int, int], None] | None:
         sys.stderr.flush()
 
     return show
+
+
+def _tell_of_compiling() -> None:
+    sys.stderr.write("\r\x1b[Kcompiling the readers for this machine, once; it takes some 15 seconds")
+    sys.stderr.flush()
 
 
 def guarded(command: Callable[[], object]) -> int:

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-
-from hlotrace.devices import chip_by_device_kind, chip_by_target
+from hlotrace.devices import chip_of
 from hlotrace.hlo.liveness import Liveness
 from hlotrace.hlo.memory import HBM, buffers_table, memory_figures, timeline_table
 from hlotrace.hlo.schedule import is_scheduled
@@ -129,5 +127,5 @@ def add_memory(part: Part, instructions: pa.Table, memory: Memory) -> None:
 
 def capacity(device_kind: str | None, target: str | None) -> int | None:
     """Usable HBM of one device in bytes; None when the chip is not known."""
-    chip = chip_by_target(target) or chip_by_device_kind(device_kind)
+    chip = chip_of(target, device_kind)
     return int(chip.hbm_usable.value) if chip is not None else None

@@ -278,5 +278,5 @@ def _wants_color(stream: TextIO) -> bool:
 
 
 def main() -> NoReturn:
-    """Run the command line and exit: 0, 1 a check that failed, 2 a mistake to mend, 70 a bug of ours."""
+    """Run the command line and exit: 0, 2 a mistake to mend, 70 a bug of ours."""
     sys.exit(guarded(lambda: app(standalone_mode=False, prog_name="hlotrace")))

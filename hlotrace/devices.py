@@ -17,7 +17,6 @@ JAX = "jax/_src/tpu_info.py (jax 0.12)"
 CLOUD = "Google Cloud TPU documentation"
 BOOK = "How To Scale Your Model (jax-ml.github.io/scaling-book)"
 COMPILER = "libtpu's out-of-memory message for a compile-only topology"
-TOPOLOGY = "libtpu's compile-only topology"
 
 _GIB = 1 << 30
 _MIB = 1 << 20
@@ -291,6 +290,14 @@ def chip_by_target(target: str | None) -> Chip | None:
         return None
     chip = chip_by_name(_SLICES.sub("", target.lower(), count=1).partition(":")[0])
     return chip.with_devices(1) if chip and target.endswith(":megacore") else chip
+
+
+def chip_of(target: str | None, device_kind: str | None) -> Chip | None:
+    """The chip that a module was compiled for; None when neither its target nor its device kind names one.
+
+    The target is asked first: it alone says whether a v4 joins its cores into one device.
+    """
+    return chip_by_target(target) or chip_by_device_kind(device_kind)
 
 
 MEMORY_SPACES: dict[str, dict[int, str]] = {

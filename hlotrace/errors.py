@@ -33,12 +33,6 @@ class ParseError(HlotraceError):
     """A file that is not what its place or name promises; `place` says where reading stopped."""
 
 
-class CheckFailed(HlotraceError):
-    """A check that ran and did not hold (exit code 1)."""
-
-    exit_code = 1
-
-
 class CaptureError(HlotraceError):
     """A capture that could not be made."""
 

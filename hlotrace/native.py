@@ -18,6 +18,7 @@ which has no length and no negative places.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.metadata
@@ -129,6 +130,9 @@ def _annotations(function: Callable[..., int]) -> list[str]:
         raise TypeError(f"{function.__name__}: a kernel cannot take {', '.join(unknown)}")
     return kinds
 
+
+before_compiling: list[Callable[[], object]] = []
+"""Called each time a module's kernels are about to be compiled, which takes seconds: the command line says so."""
 
 _loaded: dict[str, dict[str, int]] = {}
 _engines: list[Any] = []
@@ -262,8 +266,21 @@ def _made_from(module: ModuleType) -> Iterator[bytes]:
 def _places(module: ModuleType) -> list[Path]:
     """Where code may be kept: beside the module, else in the user's cache directory."""
     assert module.__file__ is not None
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    return [Path(module.__file__).parent / "__pycache__", user / "hlotrace" / "native"]
+    places = [Path(module.__file__).parent / "__pycache__"]
+    with contextlib.suppress(RuntimeError):  # no home directory
+        places.append(user_cache() / "native")
+    return places
+
+
+def user_cache() -> Path:
+    """The user's cache directory, by the platform's custom; `HLOTRACE_CACHE_DIR` overrides it."""
+    if override := os.environ.get("HLOTRACE_CACHE_DIR"):
+        return Path(override)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "hlotrace" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "hlotrace"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hlotrace"
 
 
 def _kept_code(module: ModuleType) -> dict[str, tuple[str, bytes]] | None:
@@ -280,6 +297,8 @@ def _kept_code(module: ModuleType) -> dict[str, tuple[str, bytes]] | None:
 
 
 def _compile_and_keep(module: ModuleType) -> dict[str, tuple[str, bytes]]:
+    for tell in before_compiling:
+        tell()
     code = _compile(module)
     for place in _places(module):
         try:

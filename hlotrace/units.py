@@ -1,4 +1,4 @@
-"""Quantities as people read them: bytes, times and counts with a unit that fits."""
+"""What people read: bytes, times and counts with a unit that fits, long names by their ends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _COUNT_UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
 NOTHING = "–"
 
 
-def is_missing(value: float | int | None) -> bool:
-    """Whether a cell holds no number (None, NaN or pandas' NA)."""
+def is_missing(value: object) -> bool:
+    """Whether a cell holds nothing: None, NaN or pandas' NA."""
     if value is None or type(value).__name__ == "NAType":
         return True
     return isinstance(value, float) and math.isnan(value)
@@ -73,13 +73,18 @@ FORMATS = {
 
 def format_value(value: object, unit: str | None) -> str:
     """A table cell as text by its column's unit; text stays as it is, missing gives a dash."""
-    if value is None or type(value).__name__ == "NAType":
+    if is_missing(value):
         return NOTHING
     if unit in FORMATS and isinstance(value, int | float):
         return FORMATS[unit](value)
     if isinstance(value, float):
-        return NOTHING if math.isnan(value) else f"{value:,.4g}"
+        return f"{value:,.4g}"
     return str(value)
+
+
+def end_of(name: str, longest: int) -> str:
+    """A name in at most `longest` characters: what is cut off is its beginning, since its end tells more."""
+    return name if len(name) <= longest else "…" + name[1 - longest :]
 
 
 @dataclass(frozen=True)

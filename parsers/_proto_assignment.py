@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hlotrace.hlo.assignment import BufferAssignment, categorize
+from hlotrace.parsers._proto_text import ints
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def read_assignment(proto: Fields, rows: ModuleRows) -> BufferAssignment:
         category=_categories(allocations),
         parameter_number=np.where(is_parameter, allocations.integers(6), -1),
         parameter_index=tuple(
-            _index(indices[start[at] : start[at + 1]].tolist()) if is_parameter[at] else ""
+            ints(indices[start[at] : start[at + 1]].tolist()) if is_parameter[at] else ""
             for at in range(allocations.count)
         ),
         value_start=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=allocations.count))]).astype(np.int64),
@@ -84,12 +85,8 @@ def _place(identity: int, name: str, index: list[int], rows: ModuleRows) -> tupl
     """Older protos name the instruction instead of numbering it."""
     row = rows.row_of(identity) if identity >= 0 else -1
     if row < 0:
-        return name, _index(index), None
+        return name, ints(index), None
     shape: Shape | None = rows.shapes[rows.shape_numbers[row]]
     for at in index:
         shape = shape.elements[at] if shape is not None and 0 <= at < len(shape.elements) else None
-    return rows.names[row], _index(index), shape.text if shape is not None else None
-
-
-def _index(values: list[int]) -> str:
-    return "{" + ",".join(map(str, values)) + "}"
+    return rows.names[row], ints(index), shape.text if shape is not None else None

@@ -12,7 +12,6 @@ from hlotrace.parsers._proto_dimensions import (
     flag,
     gather,
     group_counts,
-    ints,
     list_of,
     pad,
     precision,
@@ -24,6 +23,7 @@ from hlotrace.parsers._proto_dimensions import (
 from hlotrace.parsers._proto_literal import float_text, literal_text
 from hlotrace.parsers._proto_shape import shape_text
 from hlotrace.parsers._proto_sharding import escape, is_braced, replica_groups_text, sharding_text
+from hlotrace.parsers._proto_text import ints
 from hlotrace.parsers._wire import Message
 
 
@@ -172,14 +172,9 @@ _API_VERSIONS = (
 
 def _aliasing(instruction: Message) -> list[str]:
     pairs = [
-        f"{_index(pair.integers(1))}: ({pair.integer(2)}, {_index(pair.integers(3))})"
-        for pair in instruction.messages(74)
+        f"{ints(pair.integers(1))}: ({pair.integer(2)}, {ints(pair.integers(3))})" for pair in instruction.messages(74)
     ]
     return [f"output_to_operand_aliasing={{{', '.join(pairs)}}}"] if pairs else []
-
-
-def _index(values: list[int]) -> str:
-    return "{" + ",".join(map(str, values)) + "}"
 
 
 def _fusion(instruction: Message) -> list[str]:
@@ -286,7 +281,7 @@ def _origin(instruction: Message) -> list[str]:
     for element in value.messages(1):
         array = element.message(2)
         index = array.integers(2)
-        name = f'"{array.text(1)}"' + (" " + _index(index) if index else "")
+        name = f'"{array.text(1)}"' + (" " + ints(index) if index else "")
         held[tuple(element.integers(1))] = "{" + name + "}" if 2 in element else "{}"
     return [f"origin={{{_nested(held, instruction.message(3), ())}}}"]
 

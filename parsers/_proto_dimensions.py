@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from hlotrace.parsers._proto_text import ints
 from hlotrace.parsers._wire import Message
 
 Printer = Callable[[Message], list[str]]
 """What prints the attributes of one kind of instruction, given its HloInstructionProto."""
 
 
-def ints(values: list[int]) -> str:
-    """A list as `{1,2}`."""
-    return "{" + ",".join(map(str, values)) + "}"
-
-
 def list_of(key: str, number: int) -> Printer:
     """A printer of repeated integers."""
     return lambda instruction: [f"{key}={ints(instruction.integers(number))}"]
+
+
+def _lists(message: Message, named: Iterable[tuple[int, str]], *, empty: bool = False) -> list[str]:
+    """The named fields with repeated integers; `empty` ones too where XLA prints them."""
+    return [f"{key}={ints(values)}" for number, key in named if (values := message.integers(number)) or empty]
 
 
 def flag(instruction: Message, number: int, key: str) -> list[str]:
@@ -146,8 +147,7 @@ def ragged_dot(instruction: Message) -> list[str]:
     """A ragged dot."""
     numbers = instruction.message(90)
     parts = _dot_numbers(numbers.message(1))
-    named = ((2, "lhs_ragged_dims"), (3, "rhs_group_dims"))
-    parts += [f"{key}={ints(numbers.integers(n))}" for n, key in named if numbers.integers(n)]
+    parts += _lists(numbers, ((2, "lhs_ragged_dims"), (3, "rhs_group_dims")))
     return parts + precision(instruction) + _algorithm(instruction)
 
 
@@ -170,9 +170,9 @@ def gather(instruction: Message) -> list[str]:
     """A gather."""
     numbers = instruction.message(33)
     named = ((1, "offset_dims"), (2, "collapsed_slice_dims"), (3, "start_index_map"))
-    parts = [f"{key}={ints(numbers.integers(n))}" for n, key in named]
+    parts = _lists(numbers, named, empty=True)
     batching = ((5, "operand_batching_dims"), (6, "start_indices_batching_dims"))
-    parts += [f"{key}={ints(numbers.integers(n))}" for n, key in batching if numbers.integers(n)]
+    parts += _lists(numbers, batching)
     parts.append(f"index_vector_dim={numbers.integer(4)}")
     parts.append(f"slice_sizes={ints(instruction.integers(34))}")
     return parts + flag(instruction, 67, "indices_are_sorted")
@@ -182,8 +182,8 @@ def scatter(instruction: Message) -> list[str]:
     """A scatter."""
     numbers = instruction.message(48)
     named = ((1, "update_window_dims"), (2, "inserted_window_dims"), (3, "scatter_dims_to_operand_dims"))
-    parts = [f"{key}={ints(numbers.integers(n))}" for n, key in named]
+    parts = _lists(numbers, named, empty=True)
     batching = ((5, "input_batching_dims"), (6, "scatter_indices_batching_dims"))
-    parts += [f"{key}={ints(numbers.integers(n))}" for n, key in batching if numbers.integers(n)]
+    parts += _lists(numbers, batching)
     parts.append(f"index_vector_dim={numbers.integer(4)}")
     return parts + flag(instruction, 67, "indices_are_sorted") + flag(instruction, 69, "unique_indices")

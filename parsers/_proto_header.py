@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from hlotrace.hlo.module import Frames
 from hlotrace.parsers._proto_attributes import frontend_attributes_text
 from hlotrace.parsers._proto_shape import shape_text
+from hlotrace.parsers._proto_text import ints, numbered
 
 if TYPE_CHECKING:
     from hlotrace.parsers._wire import Message
@@ -41,28 +41,18 @@ def header_attributes(module: Message) -> dict[str, str]:
 def _program_shape(program: Message) -> str:
     result = program.message(2)
     elements = list(result.messages(4))
-    result_text = f"({_counted(elements)})" if elements else shape_text(result)
-    return f"{{({_counted(program.messages(1))})->{result_text}}}"
-
-
-def _counted(shapes: Iterable[Message]) -> str:
-    """Shapes in a row, each fifth with its number in a comment as XLA writes it in a header."""
-    texts = [(f"/*index={at}*/" if at and not at % 5 else "") + shape_text(shape) for at, shape in enumerate(shapes)]
-    return ", ".join(texts)
+    result_text = f"({numbered(map(shape_text, elements))})" if elements else shape_text(result)
+    return f"{{({numbered(map(shape_text, program.messages(1)))})->{result_text}}}"
 
 
 def _alias(entry: Message) -> str:
     kind = entry.integer(4)
     kind_text = f", {_ALIAS_KINDS[kind]}" if 0 < kind < len(_ALIAS_KINDS) else ""
-    return f"{_index(entry, 1)}: ({entry.integer(2)}, {_index(entry, 3)}{kind_text})"
+    return f"{ints(entry.integers(1))}: ({entry.integer(2)}, {ints(entry.integers(3))}{kind_text})"
 
 
 def _donor(entry: Message) -> str:
-    return f"({entry.integer(1)}, {_index(entry, 2)})"
-
-
-def _index(entry: Message, number: int) -> str:
-    return "{" + ",".join(map(str, entry.integers(number))) + "}"
+    return f"({entry.integer(1)}, {ints(entry.integers(2))})"
 
 
 def read_frames(frames: Message) -> Frames:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlotrace.parsers._proto_text import joined
+
 if TYPE_CHECKING:
     from hlotrace.parsers._wire import Message
 
@@ -91,14 +93,14 @@ def layout_text(layout: Message) -> str:
     parts += [
         f"{letter}({layout.integer(number)})" for letter, number in (("E", 7), ("S", 8)) if layout.integer(number)
     ]
-    splits = [f"({split.integer(1)}:{_join(split.integers(2))})" for split in layout.messages(17)]
+    splits = [f"({split.integer(1)}:{joined(split.integers(2))})" for split in layout.messages(17)]
     if splits:
         parts.append("SC" + "".join(splits))
     if 10 in layout:
         parts.append(f"P({shape_text(layout.message(10))})")
     if prefix := layout.integer(15):
         parts.append(f"M({prefix})")
-    return "{" + _join(layout.integers(1)) + (":" + "".join(parts) if parts else "") + "}"
+    return "{" + joined(layout.integers(1)) + (":" + "".join(parts) if parts else "") + "}"
 
 
 def _levels(layout: Message) -> list[str]:
@@ -121,7 +123,3 @@ def _index_types(layout: Message) -> list[tuple[str, int]]:
 
 def _tile(sizes: list[int]) -> str:
     return "(" + ",".join("*" if size == _UNBOUNDED else str(size) for size in sizes) + ")"
-
-
-def _join(values: list[int]) -> str:
-    return ",".join(map(str, values))

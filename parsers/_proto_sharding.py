@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from hlotrace.parsers._proto_text import ints, joined, numbered
 
+if TYPE_CHECKING:
     from hlotrace.parsers._wire import Message
 
 
@@ -21,7 +21,7 @@ def sharding_text(sharding: Message) -> str:
         return _named(sharding.message(14))
     kind = sharding.integer(1)
     if kind == _TUPLE:
-        return "{" + ", ".join(_numbered(sharding_text(part) for part in sharding.messages(5))) + "}"
+        return "{" + numbered(map(sharding_text, sharding.messages(5))) + "}"
     if kind == _OTHER:
         body = _tiled(sharding)
     elif kind == _MAXIMAL:
@@ -31,17 +31,12 @@ def sharding_text(sharding: Message) -> str:
     return "{" + body + _group(sharding) + _metadata(sharding, 7) + "}"
 
 
-def _numbered(parts: Iterable[str]) -> list[str]:
-    """Each fifth with its number in a comment before it."""
-    return [f"/*index={at}*/{part}" if at and not at % 5 else part for at, part in enumerate(parts)]
-
-
 def _tiled(sharding: Message) -> str:
-    text = f"devices=[{_join(sharding.integers(3))}]"
+    text = f"devices=[{joined(sharding.integers(3))}]"
     if reshape := sharding.integers(9):
         text += _iota(reshape, sharding.integers(10))
     else:
-        text += _join(sharding.integers(4))
+        text += joined(sharding.integers(4))
     if sharding.integer(6):
         text += " last_tile_dim_replicate"
     if last := sharding.integers(8):
@@ -75,7 +70,7 @@ def op_metadata_text(metadata: Message) -> str:
             parts.append(f"{key}={value}")
     kinds = metadata.integers(5) or metadata.message(10).integers(1)
     if kinds:
-        parts.append(f"profile_type={{{_join(kinds)}}}")
+        parts.append(f"profile_type={{{joined(kinds)}}}")
     if name := metadata.text(12):
         parts.append(f'deduplicated_name="{escape(name)}"')
     if frame := metadata.integer(15):
@@ -137,7 +132,7 @@ def _mesh(mesh: Message) -> str:
         transform = mesh.message(3)
         text += f", device_ids=({_iota(transform.integers(1), transform.integers(2), arrow='')})"
     elif devices := mesh.integers(2):
-        text += f", device_ids=({_join(devices)})"
+        text += f", device_ids=({joined(devices)})"
     return text
 
 
@@ -153,7 +148,7 @@ def replica_groups_text(instruction: Message) -> str:
     if 2 in devices:
         return _iota_groups(devices.message(2))
     lists = list(devices.messages(1)) or list(instruction.messages(49))
-    return "{" + ",".join("{" + _join(group.integers(1)) + "}" for group in lists) + "}"
+    return "{" + ",".join(ints(group.integers(1)) for group in lists) + "}"
 
 
 def _iota_groups(groups: Message) -> str:
@@ -161,8 +156,8 @@ def _iota_groups(groups: Message) -> str:
 
 
 def _iota(reshape: list[int], permutation: list[int], arrow: str = "<=") -> str:
-    text = f"{arrow}[{_join(reshape)}]"
-    return text + f"T({_join(permutation)})" if permutation != sorted(permutation) else text
+    text = f"{arrow}[{joined(reshape)}]"
+    return text + f"T({joined(permutation)})" if permutation != sorted(permutation) else text
 
 
 def escape(text: str) -> str:
@@ -188,7 +183,3 @@ def is_braced(text: str) -> bool:
         if not depth:
             break
     return depth == 0 and at == len(text)
-
-
-def _join(values: list[int]) -> str:
-    return ",".join(map(str, values))

@@ -1,10 +1,11 @@
 """Which files of an XLA dump belong to which module, by their names alone.
 
-XLA (`--xla_dump_to`) X
-is a stage with an ending, a side file of the assigned module, or a file about the compile. Backends other than TPU put
-their name before a stage: `cpu_after_optimizations`, `sm_9.0_gpu_after_optimizations`. The module's name may hold dots
-and dashes, so a file name is read from both ends. NNNN counts the process's compiles: it orders modules but does not
-identify one, and a module's file before optimisation may carry another number than those after it.
+XLA (`--xla_dump_to`) writes `module_NNNN.<name>[.cl_<n>].<what>`, and for a snapshot between two passes
+`module_NNNN.<name>[.cl_<n>].<sequence>.<pipeline>.after_<pass>.before_<pass>.<ending>`. `<what>` is a stage with an
+ending, a side file of the assigned module, or a file about the compile. Backends other than TPU put their name before a
+stage: `cpu_after_optimizations`, `sm_9.0_gpu_after_optimizations`. The module's name may hold dots and dashes, so a
+file name is read from both ends. NNNN counts the process's compiles: it orders modules but does not identify one, and a
+module's file before optimisation may carry another number than those after it.
 Source of the names: xla/service/dump.cc, and dumps of libtpu 0.0.42 and 0.0.50.
 """
 

@@ -3,7 +3,7 @@
 The grammar is in the scanner (`_hlo_scan` and what it uses), which numba compiles: it is imported when it is first
 needed. Here a text becomes modules: many in one file, with what other programs wrote around them, and errors with a
 place. What XLA's own parser would reject but can be understood, such as operands defined later, is read; what XLA adds
-while parsing, such as the computation around `call-start`, is added alike (`_hlo_sugar`).
+while parsing, such as the computation around `call-start`, is added alike (`_hlo_async`).
 """
 
 from __future__ import annotations

@@ -69,9 +69,11 @@ def archive(bundle: Path, destination: Path) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for path in sorted(bundle.rglob("*")):
-            if path.is_file() and path.name.endswith(KEPT):
+            inside = path.relative_to(bundle)
+            is_hidden = any(part.startswith(".") for part in inside.parts)  # such as the tables that were cached
+            if path.is_file() and path.name.endswith(KEPT) and not is_hidden:
                 content = neutral(path.read_bytes(), bundle)
-                member = tarfile.TarInfo(f"{destination.name.split('.')[0]}/{path.relative_to(bundle)}")
+                member = tarfile.TarInfo(f"{destination.name.split('.')[0]}/{inside}")
                 member.size = len(content)
                 tar.addfile(member, io.BytesIO(content))
     destination.write_bytes(gzip.compress(packed.getvalue(), mtime=0))

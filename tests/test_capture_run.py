@@ -521,7 +521,7 @@ def test_a_capture_for_two_targets_runs_the_script_for_each(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(
-    "HLOTRACE_OTHER_PYTHON" not in os.environ, reason="HLOTRACE_OTHER_PYTHON names no other interpreter"
+    not os.environ.get("HLOTRACE_OTHER_PYTHON"), reason="HLOTRACE_OTHER_PYTHON names no other interpreter"
 )
 def test_another_environments_interpreter_captures_with_its_own_jax(tmp_path: Path, script: Path) -> None:
     other = os.environ["HLOTRACE_OTHER_PYTHON"]

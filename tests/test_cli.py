@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hlotrace import __version__, _console, cli
+from hlotrace import __version__, _console, cli, native
 from hlotrace.tables import ALL_TABLES
 from hlotrace.views.registry import VIEWS
 
@@ -267,10 +267,14 @@ def test_progress_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch, caps
     assert _console.reading() is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(_console, "PATIENCE", -1.0)
+    monkeypatch.setattr(native, "before_compiling", [])
     show = _console.reading()
     assert show is not None
     show(1, 2)
     assert "reading modules: 1 of 2" in capsys.readouterr().err
+    (tell_of_compiling,) = native.before_compiling
+    tell_of_compiling()
+    assert "once" in capsys.readouterr().err
     show(2, 2)
     assert "reading" not in capsys.readouterr().err
 

@@ -4,7 +4,15 @@ import dataclasses
 
 import pytest
 
-from hlotrace.devices import CHIPS, Sourced, chip_by_device_kind, chip_by_name, chip_by_target, memory_space_name
+from hlotrace.devices import (
+    CHIPS,
+    Sourced,
+    chip_by_device_kind,
+    chip_by_name,
+    chip_by_target,
+    chip_of,
+    memory_space_name,
+)
 
 GIB = 1 << 30
 
@@ -96,6 +104,14 @@ def test_the_compilers_own_device_kinds_are_known():
     assert [chip_by_device_kind(kind).device_kind for kind in kinds] == kinds
     assert chip_by_device_kind("cpu") is None
     assert chip_by_device_kind(None) is None
+
+
+def test_a_module_with_megacore_has_the_chip_of_its_target_not_of_its_device_kind():
+    chip = chip_of("v4:2x2x1:megacore", "TPU v4")
+    assert chip.devices == 1
+    assert chip.peak_flops("bf16").value == 275e12
+    assert chip_of("tpu", "TPU v4").devices == 2
+    assert chip_of("cpu", None) is None
 
 
 def test_memory_spaces_are_named_by_platform_and_unknown_ones_keep_their_number():

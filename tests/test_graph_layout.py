@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotrace.render.graph_layout import LONGEST_LINE, cut, place
+from hlotrace.render.graph_layout import LONGEST_LINE, place
+from hlotrace.units import end_of
 from hlotrace.views.blocks import Graph
 
 HOSTILE = ('"]; evil [label="', "<b>x</b>", "a\\", "n0", "%{}", "é→")
@@ -64,10 +65,14 @@ def test_a_node_that_uses_itself_is_laid_out():
 
 @given(st.text(), st.integers(2, 60))
 def test_a_text_that_is_cut_keeps_its_end(text, longest):
-    made = cut(text, longest)
+    made = end_of(text, longest)
     assert len(made) <= longest
     assert made == text or text.endswith(made.removeprefix("…"))
-    assert len(cut("x" * 500)) == LONGEST_LINE
+
+
+def test_a_long_line_of_a_node_is_cut():
+    placed = place(graph_of([("x" * 500, "b")]))
+    assert [len(line) for line in placed.nodes[0].lines] == [LONGEST_LINE]
 
 
 def test_layouts_at_the_same_time_do_not_disturb_each_other():

@@ -179,3 +179,16 @@ ENTRY e {
 def test_a_module_without_a_schedule_has_no_live_ranges() -> None:
     with pytest.raises(ValueError, match="no schedule"):
         liveness("HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n")
+
+
+def test_a_barrier_passes_on_what_it_is_given() -> None:
+    model = liveness("""HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  a = f32[8]{0} negate(p)
+  b = f32[8]{0} opt-barrier(a)
+  ROOT c = f32[8]{0} add(b, b)
+}
+""")
+    assert by_value(model.ranges()) == {"p{}": (0, 4), "a{}": (1, 3), "c{}": (3, 4)}

@@ -556,3 +556,11 @@ def test_no_cache_is_written_into_a_profiler_log_directory(tmp_path: Path) -> No
     load(run)
     assert Cache.of(open_path(run)).directory is not None
     assert not list(tmp_path.rglob(CACHE_NAME))
+
+
+@pytest.mark.parametrize(
+    "archive", sorted((Path(__file__).parent.parent / "sample_dumps").glob("*.tar.gz")), ids=lambda path: path.name
+)
+def test_a_sample_holds_no_cache(archive: Path) -> None:
+    with tarfile.open(archive) as tar:
+        assert not [name for name in tar.getnames() if "/." in name]

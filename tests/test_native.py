@@ -81,6 +81,17 @@ print(kernels_two.sums(np.array([1, 2, 3, 250], np.uint8), 1, 0.5, out, rows), '
     ]
 
 
+def test_whoever_waits_is_told_before_a_compilation_and_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(native, "before_compiling", [lambda: told.append(1)])
+    for _ in range(2):
+        monkeypatch.setattr(native, "_loaded", {})
+        called(module_from(tmp_path / "kernels_told.py", SOURCE).sums)
+    assert told == [1]
+
+
 def test_damaged_code_is_compiled_again_not_run(tmp_path: Path) -> None:
     module = module_from(tmp_path / "kernels_three.py", SOURCE)
     called(module.sums)

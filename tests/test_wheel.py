@@ -45,10 +45,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def readme_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
 def readme_commands() -> list[list[str]]:
     """The hlotrace commands of the README's console blocks, in order."""
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    lines = [line[2:] for block in readme_blocks("console") for line in block.splitlines() if line.startswith("$ ")]
     return [shlex.split(line, comments=True) for line in lines if line.startswith("hlotrace ")]
 
 
@@ -81,3 +84,5 @@ def test_the_readme_commands_run_as_they_stand(installed: Path) -> None:
             run(binaries / program, "view", "--help", cwd=installed)
         else:
             run(binaries / program, *arguments, cwd=installed)
+    for block in readme_blocks("python"):
+        run(binaries / "python", "-W", "error", "-c", block, cwd=installed)

@@ -220,9 +220,22 @@ window.hlotrace = (function () {
         grid.classList.add("active");
     }
 
+    /** Act, once a frame at the most, when parts of the page come and go or an attribute of one changes. */
+    function afterChanges(attribute, act) {
+        let waiting = false;
+        new MutationObserver(() => {
+            if (waiting) return;
+            waiting = true;
+            window.requestAnimationFrame(() => {
+                waiting = false;
+                act();
+            });
+        }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: [attribute] });
+    }
+
     document.addEventListener("click", onClick);
     document.addEventListener("keydown", onKey);
     document.addEventListener("pointerover", onPointerOver);
 
-    return { current, address, patched, go, settle, copy, say, setChosen, isChosen, chosen: () => chosen, PARAMETERS };
+    return { current, address, patched, go, settle, copy, say, setChosen, isChosen, afterChanges, chosen: () => chosen, PARAMETERS };
 })();

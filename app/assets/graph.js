@@ -171,15 +171,7 @@
         });
     }
 
-    let waiting = false;
-    new MutationObserver(() => {
-        if (waiting) return;
-        waiting = true;
-        window.requestAnimationFrame(() => {
-            waiting = false;
-            drawNew();
-        });
-    }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-graph"] });
+    window.hlotrace.afterChanges("data-graph", drawNew);
 
     window.hlotraceGraph = { light };
 })();

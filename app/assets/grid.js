@@ -92,15 +92,7 @@ window.hlotraceGrid = (function () {
     }
 
     /* Rows come and change as a grid is scrolled: those that do are lit up when they do. */
-    let waiting = false;
-    new MutationObserver(() => {
-        if (waiting) return;
-        waiting = true;
-        window.requestAnimationFrame(() => {
-            waiting = false;
-            lightRows();
-        });
-    }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["row-id"] });
+    window.hlotrace.afterChanges("row-id", lightRows);
 
     function bringIntoSight(api, select) {
         if (!select) return;

@@ -49,7 +49,7 @@ window.hlotraceMemory = (function () {
 
     function rectangleAt(x, share) {
         const all = data.rectangles;
-        const address = share * Math.max(0, ...data.highest);
+        const address = share * Math.max(0, ...data.rectangles.high);
         let found = -1;
         for (let index = 0; index < all.value.length; index++) {
             const inside = all.first[index] <= x && x < all.last[index] + 1 && all.low[index] <= address && address < all.high[index];
@@ -109,7 +109,7 @@ window.hlotraceMemory = (function () {
     function box(gd, index, parent) {
         const { xaxis, yaxis, yaxis2 } = gd._fullLayout;
         const all = data.rectangles;
-        const top = Math.max(0, ...data.highest);
+        const top = Math.max(0, ...data.rectangles.high);
         if (!top) return;
         const left = Math.max(0, xaxis.l2p(all.first[index]));
         const right = Math.min(xaxis._length, xaxis.l2p(all.last[index] + 1));
@@ -202,10 +202,7 @@ window.hlotraceMemory = (function () {
     }
 
     function show(positions, position, selection) {
-        if (positions && positions !== data) {
-            data = positions;
-            data.highest = data.rectangles.high;
-        }
+        if (positions) data = positions;
         at = position;
         chosen = selection;
         resting();

@@ -104,16 +104,10 @@ window.dash_clientside = Object.assign(window.dash_clientside || {}, {
         }
 
         /* Parts of a page come after the URL was read: mark their switches when they do. */
-        let waiting = false;
-        new MutationObserver(() => {
-            if (waiting) return;
-            waiting = true;
-            window.requestAnimationFrame(() => {
-                waiting = false;
-                markSwitches(window.hlotrace.current());
-                document.body.classList.toggle("busy", document.querySelector("[data-dash-is-loading]") !== null);
-            });
-        }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-dash-is-loading"] });
+        window.hlotrace.afterChanges("data-dash-is-loading", () => {
+            markSwitches(window.hlotrace.current());
+            document.body.classList.toggle("busy", document.querySelector("[data-dash-is-loading]") !== null);
+        });
 
         return { route, pickers, pick_bundle, pick_module, light, refresh_ops, scroll_ops, mark_memory };
     })(),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hlotrace.devices import Chip, Sourced, chip_by_device_kind, chip_by_target
+from hlotrace import devices
+from hlotrace.units import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hlotrace.devices import Chip, Sourced
 
 Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
 
@@ -115,7 +118,7 @@ def _part(amounts: pd.Series, has: pd.Series) -> float:
 
 def chip_of(module: dict[str, Any]) -> Chip | None:
     """The chip that a row of `modules` was compiled for; None for CPU, GPU and unknown."""
-    return chip_by_device_kind(module.get("device_kind")) or chip_by_target(module.get("target"))
+    return devices.chip_of(module.get("target"), module.get("device_kind"))
 
 
 def estimated_ns(module: dict[str, Any], chip: Chip | None) -> float | None:
@@ -171,6 +174,4 @@ def _peak(chip: Chip, launched: pd.DataFrame) -> Sourced | None:
 
 
 def _ns(amount: Any, rate: float) -> float | None:
-    from hlotrace.units import is_missing
-
     return None if is_missing(amount) else float(amount) / rate * NANOSECONDS

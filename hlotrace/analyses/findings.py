@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.costs import Coverage, coverage, ranking
-from hlotrace.units import format_bytes, format_count, format_percent, is_missing
+from hlotrace.units import end_of, format_bytes, format_count, format_percent, is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ class _Kind:
 
     def words(self, one: str, several: str, name: str) -> str:
         """The beginning of a sentence about them."""
-        first = _named(self.first[name])
+        first = end_of(str(self.first[name]), LONGEST_NAME)
         return one.format(first) if self.count == 1 else several.format(f"{self.count:,}", first)
 
 
@@ -162,9 +162,3 @@ def _from(row: pd.Series) -> str:
         return ""
     name = PurePosixPath(file).name
     return f", {name}" if is_missing(line) else f", {name}:{int(line)}"
-
-
-def _named(name: object) -> str:
-    """A name short enough for a sentence: its end tells more."""
-    text = str(name)
-    return text if len(text) <= LONGEST_NAME else f"…{text[1 - LONGEST_NAME :]}"

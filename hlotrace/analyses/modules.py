@@ -24,7 +24,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or (not isinstance(value, str | list) and is_missing(value)):
+    if is_missing(value):
         return None
     return value.tolist() if hasattr(value, "tolist") else value
 

@@ -119,9 +119,7 @@ class NativeProfile:
         self._windows += 1
         self._opened_at = time.monotonic()
         staging = self._session.staging
-        return TraceWindow(
-            module, staging / f"{bundle.PROFILE}.{self._windows}", staging / bundle.LOGS / "profiler.log"
-        )
+        return TraceWindow(module, staging / f"{bundle.PROFILE}.{self._windows}", staging / bundle.LOGS / _LOG)
 
     def _close(self) -> None:
         """End the open trace; it is kept in the place of the one before if nothing was compiled in it."""

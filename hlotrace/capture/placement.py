@@ -100,9 +100,9 @@ def _from_callback(original: Any) -> Any:
             if "shard" not in first:
                 first["shard"] = data_callback(index)
             shard = first["shard"]
-            return shard if _same_everywhere(shard) else data_callback(index)
+            return shard if stands_for_all(shard) else data_callback(index)
 
-        def _same_everywhere(shard: Any) -> bool:
+        def stands_for_all(shard: Any) -> bool:
             size = getattr(shard, "nbytes", 0) * getattr(sharding, "num_devices", 1)
             return hasattr(shard, "dtype") and size > LARGEST_REAL
 

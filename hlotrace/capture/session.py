@@ -47,11 +47,10 @@ class Record:
 
     def encoded(self) -> str | None:
         """The same as JSON, encoded anew only when the calls have changed."""
-        if self.program is None:
-            return None
-        if self._encoded is None or self._encoded[0] != self.calls:
-            self._encoded = (self.calls, encode_program(replace(self.program, calls=self.calls)))
-        return self._encoded[1]
+        program = self.finished()
+        if program is not None and (self._encoded is None or self._encoded[0] != program.calls):
+            self._encoded = (program.calls, encode_program(program))
+        return self._encoded[1] if self._encoded else None
 
 
 @dataclass
@@ -104,8 +103,7 @@ class Session:
 
     def start_program(self, name: str, target: str) -> Record:
         """A new record with a module name of its own and an empty dump folder."""
-        safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in f"{name}@{target}")
-        safe = "@".join((safe[: len(name)], safe[len(name) + 1 :]))
+        safe = f"{_safe(name)}@{_safe(target)}"
         with self._lock:
             self._modules[safe] = count = self._modules.get(safe, 0) + 1
             module = safe if count == 1 else f"{safe}.{count}"
@@ -195,6 +193,11 @@ class Session:
             self.result().write(self.staging, texts)
         self._written_at = time.monotonic()
         self._write_cost = self._written_at - start
+
+
+def _safe(word: str) -> str:
+    """The word as a part of a folder's name."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in word)
 
 
 def _recompiled(records: list[Record]) -> list[str]:

@@ -66,6 +66,7 @@ class CaptureSpec:
         script: the file to run as `__main__`; null when `entry` is given.
         entry: `module:function`, a function that returns `(fn, args)`.
         argv: the arguments after the script's name.
+        cwd: the directory that the script runs in.
         staging: the directory of the bundle in the making; it exists. Children of one capture may share it one after
             the other: each replaces only `child.json`, which the parent reads in between.
         target: null captures this machine's own backend.

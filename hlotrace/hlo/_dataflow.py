@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}")
 _ALIASING = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
-_THROUGH = frozenset({"bitcast", "optimization-barrier", "domain", "add-dependency", "async-update"})
+_THROUGH = frozenset({"bitcast", "opt-barrier", "domain", "add-dependency", "async-update"})
 _INSIDE = frozenset({"bitcast", "copy", "convert", "reshape"})
 """What may stand between a fused update in place and the parameter that it updates."""
 

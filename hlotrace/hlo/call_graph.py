@@ -60,9 +60,8 @@ class CallGraph:
 def call_graph(hlo: HloModule) -> CallGraph:
     """The calls of `hlo`."""
     caller = np.repeat(np.arange(hlo.instruction_count, dtype=np.int32), np.diff(hlo.called_start))
-    by_opcode = np.array([_role_for(opcode) for opcode in hlo.opcodes], np.int32)
     role = _ROLE_OF_CALL[hlo.called_role]
-    role = np.where(role == UNUSED, by_opcode[hlo.opcode[caller]], role)
+    role = np.where(role == UNUSED, hlo.by_opcode(_role_for, np.int32)[caller], role)
     role[(role == REDUCER) & (hlo.called_role == _CALLS)] = ASYNC  # the short form of an async reduction
     computation = np.repeat(np.arange(hlo.computation_count, dtype=np.int32), np.diff(hlo.computation_start))
     known = hlo.called >= 0
@@ -74,9 +73,7 @@ def call_graph(hlo: HloModule) -> CallGraph:
             break
         in_kernel[more] = True
     applies = known & ((role == FUSION) | (role == ASYNC))
-    if "call" in hlo.opcodes:
-        calls = hlo.opcode[caller] == hlo.opcodes.index("call")
-        applies |= known & calls & in_kernel[computation[caller]]
+    applies |= known & hlo.has_opcode("call")[caller] & in_kernel[computation[caller]]
     applied = np.full(hlo.instruction_count, -1, np.int32)
     applied[caller[applies]] = hlo.called[applies]
     return CallGraph(caller, role, _callees_first(hlo), computation, applied, in_kernel)

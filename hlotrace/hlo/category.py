@@ -136,7 +136,7 @@ def categories(
     hlo: HloModule, shapes: ShapeColumns, products: Contractions, targets: Targets, graph: CallGraph
 ) -> NDArray[np.int32]:
     """The category of each instruction, into CATEGORIES; `products` are the dots and convolutions."""
-    category = np.array([_of_opcode(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
+    category = hlo.by_opcode(_of_opcode, np.int32)
     category[products.rows[products.is_matmul]] = _MATMUL
     by_target = [next((to for start, to in _TARGETS if name.startswith(start)), _CUSTOM_CALL) for name in targets.names]
     category = np.where(targets.code >= 0, np.array([*by_target, _OTHER], np.int32)[targets.code], category)
@@ -194,8 +194,7 @@ def _in_host_memory(shapes: ShapeColumns) -> NDArray[np.bool_]:
 
 def _host_transfers(hlo: HloModule) -> NDArray[np.int64]:
     """The rows of sends and receives between a device and its host."""
-    transfers = np.array([opcode.startswith(("send", "recv")) for opcode in hlo.opcodes], bool)
-    rows = np.flatnonzero(transfers[hlo.opcode])
+    rows = np.flatnonzero(hlo.by_opcode(lambda opcode: opcode.startswith(("send", "recv")), bool))
     texts = hlo.raw_attributes.take(rows).to_pylist()
     return rows[[("is_host_transfer=true" in (text or "")) for text in texts]] if len(rows) else rows
 

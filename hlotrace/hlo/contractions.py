@@ -38,8 +38,7 @@ class Contractions:
 
 def contractions(hlo: HloModule, shapes: ShapeColumns, operand_shape: NDArray[np.int32]) -> Contractions:
     """Find and measure the dots and convolutions of `hlo`, each distinct one once."""
-    wanted = np.array([opcode in CONTRACTIONS for opcode in hlo.opcodes], bool)
-    rows = np.flatnonzero(wanted[hlo.opcode])
+    rows = np.flatnonzero(hlo.has_opcode(*CONTRACTIONS))
     flops = np.full(len(rows), -1, np.int64)
     is_matmul = np.ones(len(rows), bool)
     attributes = hlo.raw_attributes.take(rows).to_pylist()

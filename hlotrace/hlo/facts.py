@@ -113,8 +113,7 @@ class Facts:
     def _attribute(self, opcode: str, pattern: str) -> pa.StringArray:
         """What `pattern` finds in the attributes of instructions of `opcode`; null for others."""
         hlo = self.hlo
-        number = hlo.opcodes.index(opcode) if opcode in hlo.opcodes else -1
-        rows = np.flatnonzero(hlo.opcode == number)
+        rows = np.flatnonzero(hlo.has_opcode(opcode))
         if not len(rows):
             return pa.nulls(hlo.instruction_count, pa.string())
         found = pc.extract_regex(hlo.raw_attributes.take(pa.array(rows)), pattern).field("value")

@@ -62,15 +62,15 @@ def flops(
     graph: CallGraph,
 ) -> NDArray[np.int64]:
     """Operations of one execution of each instruction, `products` being its dots; -1 where they cannot be told."""
-    counted = np.array([opcode in _PER_RESULT_ELEMENT for opcode in hlo.opcodes], bool)
-    own = np.where(counted[hlo.opcode], shapes.elements[hlo.shape], 0)
+    counted = hlo.has_opcode(*_PER_RESULT_ELEMENT)
+    own = np.where(counted, shapes.elements[hlo.shape], 0)
     own[products.rows] = products.flops
     own[graph.caller[graph.role == ASYNC]] = 0
     whole = (graph.role == FUSION) | (graph.role == ASYNC)
     applications = whole.astype(np.int64)
     _measure_special(_Module(hlo, shapes, operand_shape), own, applications)
     # XLA counts nothing for a custom call, whatever it calls.
-    custom = np.array([opcode == "custom-call" for opcode in hlo.opcodes], bool)[hlo.opcode[graph.caller]]
+    custom = hlo.has_opcode("custom-call")[graph.caller]
     entered = ~whole & ~custom & (graph.role != REDUCER)
     _graph_kernels.sum_up(
         graph.order,
@@ -111,8 +111,7 @@ class _Module:
 def _measure_special(module: _Module, own: NDArray[np.int64], applications: NDArray[np.int64]) -> None:
     """Fill in, for opcodes with a rule of their own, what they take or how often they apply what they call."""
     hlo = module.hlo
-    rules = np.array([opcode in _RULES for opcode in hlo.opcodes], bool)
-    for row in np.flatnonzero(rules[hlo.opcode]).tolist():
+    for row in np.flatnonzero(hlo.has_opcode(*_RULES)).tolist():
         opcode = hlo.opcodes[hlo.opcode[row]]
         count = _RULES[opcode](module, row)
         if opcode in _DIRECT:

@@ -29,7 +29,7 @@ UPDATE and SCATTER change part of the first. SHARE asks for the same share of an
 by the computation that it applies.
 """
 
-LONGEST_CHAIN_LOG2 = 32
+_LONGEST_CHAIN_LOG2 = 32
 """Chains of instructions are followed by doubling; a chain that is longer goes round in a circle."""
 
 _SEEN_THROUGH = ("bitcast", "reshape", "get-tuple-element")
@@ -88,15 +88,20 @@ def uses(
     first = number < arrays[row]
     size = np.where(operand_shape >= 0, np.maximum(shapes.elements[operand_shape], 0), 0).astype(np.float64)
     result_size = np.maximum(shapes.elements[hlo.shape], 0).astype(np.float64)
-    seen_through = np.array([opcode in _SEEN_THROUGH for opcode in hlo.opcodes], bool)[hlo.opcode] & (lengths > 0)
+    seen_through = hlo.has_opcode(*_SEEN_THROUGH) & (lengths > 0)
     source = np.arange(hlo.instruction_count, dtype=np.int32)
     source[seen_through] = hlo.operand[hlo.operand_start[:-1][seen_through]]
-    for _ in range(LONGEST_CHAIN_LOG2):
-        further = np.where(source >= 0, source[source], -1)
-        if (further == source).all():
+    return Uses(rule, graph.applied, row, number, first, size, result_size, ends_of_chains(source))
+
+
+def ends_of_chains(following: NDArray[np.int32]) -> NDArray[np.int32]:
+    """For each row the last of the chain that it begins; `following` is a row itself at the end, -1 where it is cut."""
+    for _ in range(_LONGEST_CHAIN_LOG2):
+        further = np.where(following >= 0, following[following], -1)
+        if (further == following).all():
             break
-        source = further
-    return Uses(rule, graph.applied, row, number, first, size, result_size, source)
+        following = further
+    return following
 
 
 def demand(hlo: HloModule, use: Uses, order: NDArray[np.int32]) -> Demand:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hlotrace.hlo import _value_kernels
 from hlotrace.hlo.attributes import number as attribute_number
-from hlotrace.hlo.fused_demand import LONGEST_CHAIN_LOG2, parameter_rows, result_operands
+from hlotrace.hlo.fused_demand import ends_of_chains, parameter_rows, result_operands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,9 +50,9 @@ def members(hlo: HloModule, shapes: ShapeColumns, applied: NDArray[np.int32], in
         applied: for each instruction the computation that it applies as a fusion, -1 for none.
         in_fusion: for each instruction whether it stands in a fused computation.
     """
-    is_fusion = _is_one_of(hlo, "fusion") & (applied >= 0)
+    is_fusion = hlo.has_opcode("fusion") & (applied >= 0)
     fusions = np.flatnonzero(is_fusion & ~in_fusion).astype(np.int32)
-    nothing = _is_one_of(hlo, *_COMPUTES_NOTHING)
+    nothing = hlo.has_opcode(*_COMPUTES_NOTHING)
     nested = np.where(is_fusion & in_fusion, applied, np.int32(-1))
     which, row = _collect(hlo, applied[fusions], nested, ~nothing & ~(is_fusion & in_fusion))
     origin = _origins(hlo, nested, is_fusion & in_fusion)
@@ -112,35 +112,22 @@ def _collect(
         room = length
 
 
-def _is_one_of(hlo: HloModule, *opcodes: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.array([opcode in opcodes for opcode in hlo.opcodes], bool)[hlo.opcode]
-    return found
-
-
 def _origins(hlo: HloModule, nested: NDArray[np.int32], is_nested: NDArray[np.bool_]) -> NDArray[np.int32]:
     """For each row the one that makes its value, through bitcasts, tuples, and nested fusions and their parameters."""
     origin = np.arange(hlo.instruction_count, dtype=np.int32)
-    through = _is_one_of(hlo, "bitcast", "get-tuple-element") & (np.diff(hlo.operand_start) > 0)
+    through = hlo.has_opcode("bitcast", "get-tuple-element") & (np.diff(hlo.operand_start) > 0)
     origin[through] = hlo.operand[hlo.operand_start[:-1][through]]
     rows = np.flatnonzero(is_nested & (hlo.computation_root[nested] >= 0))
     origin[rows] = hlo.computation_root[nested[rows]]
     parameter = parameter_rows(hlo, nested)
     origin[parameter[parameter >= 0]] = hlo.operand[parameter >= 0]
     _through_tuples(hlo, origin, nested)
-    for _ in range(LONGEST_CHAIN_LOG2):
-        further = np.where(origin >= 0, origin[origin], -1)
-        if (further == origin).all():
-            break
-        origin = further
-    return origin
+    return ends_of_chains(origin)
 
 
 def _through_tuples(hlo: HloModule, origin: NDArray[np.int32], nested: NDArray[np.int32]) -> None:
     """Elements of nested fusions with several results are the operands of their root."""
-    if "get-tuple-element" not in hlo.opcodes:
-        return
-    elements = hlo.opcode == hlo.opcodes.index("get-tuple-element")
-    rows = np.flatnonzero(elements & (origin >= 0))
+    rows = np.flatnonzero(hlo.has_opcode("get-tuple-element") & (origin >= 0))
     for row in rows[nested[origin[rows]] >= 0].tolist():
         root = int(hlo.computation_root[nested[origin[row]]])
         edge = int(hlo.operand_start[root]) + attribute_number(hlo.raw_attributes[row].as_py() or "", "index", 0)
@@ -159,7 +146,7 @@ def _internal_bytes(
     """Written once, unless it is a result, and read once by each member that uses it."""
     roots = hlo.computation_root[computation]
     roots = roots[roots >= 0]
-    tuples = _is_one_of(hlo, "tuple")[roots]
+    tuples = hlo.has_opcode("tuple")[roots]
     elements = hlo.operand[result_operands(hlo, roots[tuples])[0]]
     results = origin[np.concatenate([roots[~tuples], elements[elements >= 0]])]
     is_result = np.zeros(hlo.instruction_count, bool)

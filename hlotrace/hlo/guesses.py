@@ -28,7 +28,7 @@ def platform_of(hlo: HloModule) -> str | None:
         return "tpu"
     if "custom-call" not in hlo.opcodes:
         return None
-    calls = hlo.raw_attributes.filter(pa.array(hlo.opcode == hlo.opcodes.index("custom-call")))
+    calls = hlo.raw_attributes.filter(pa.array(hlo.has_opcode("custom-call")))
     targets = " ".join(pc.unique(calls).drop_null().to_pylist())
     if _GPU_CALL.search(targets):
         return "gpu"

@@ -27,7 +27,7 @@ _SECOND_HALVES = ("-done", "-update")
 
 def launches(hlo: HloModule, targets: Targets, graph: CallGraph) -> NDArray[np.bool_]:
     """Which instructions of `hlo` are launches."""
-    starts = np.array([_starts(opcode) for opcode in hlo.opcodes], bool)[hlo.opcode]
+    starts = hlo.by_opcode(_starts, bool)
     ends = np.zeros(hlo.computation_count + 1, bool)
     ends[graph.computation[targets.calls("AsyncCollectiveDone")]] = True
     result: NDArray[np.bool_] = starts & _entered(hlo, graph)[graph.computation] & ~ends[graph.applied]
@@ -44,7 +44,7 @@ def _entered(hlo: HloModule, graph: CallGraph) -> NDArray[np.bool_]:
     if hlo.entry < 0:
         return reached
     reached[hlo.entry] = True
-    enters = np.array([opcode in _ENTERS for opcode in hlo.opcodes], bool)[hlo.opcode[graph.caller]]
+    enters = hlo.has_opcode(*_ENTERS)[graph.caller]
     edges = np.flatnonzero(enters & (graph.role != CONDITION) & (hlo.called >= 0))
     place = np.empty(hlo.computation_count, np.int64)
     place[graph.order] = np.arange(hlo.computation_count)

@@ -101,7 +101,7 @@ class Liveness:
         outputs = {self._buffer(slot) for slot in flow.slots(root)} if root >= 0 else set()
         found = {
             self._buffer(flow.slot[row]): CONSTANT
-            for row in np.flatnonzero(hlo.opcode == _number(hlo, "constant")).tolist()
+            for row in np.flatnonzero(hlo.has_opcode("constant")).tolist()
             if flow.position[row] >= 0
         }
         found |= dict.fromkeys(outputs, OUTPUT)
@@ -179,10 +179,6 @@ class Liveness:
         for slot in flow.slots(root):
             value = flow.values.find(slot)
             end[value] = max(end[value], over)
-
-
-def _number(hlo: HloModule, opcode: str) -> int:
-    return hlo.opcodes.index(opcode) if opcode in hlo.opcodes else -1
 
 
 def _text(index: tuple[int, ...]) -> str:

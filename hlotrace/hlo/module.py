@@ -7,12 +7,15 @@ stand together. Text and proto readers fill the same columns, so everything afte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     import pyarrow as pa
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from hlotrace.hlo.shape import Shape
 
@@ -124,3 +127,11 @@ class HloModule:
     def computation_count(self) -> int:
         """How many computations it has."""
         return len(self.computation_names)
+
+    def by_opcode(self, told: Callable[[str], object], dtype: DTypeLike) -> NDArray[Any]:
+        """[n] what `told` says of each instruction's opcode; it is asked once for each distinct one."""
+        return np.array([told(opcode) for opcode in self.opcodes], dtype)[self.opcode]
+
+    def has_opcode(self, *opcodes: str) -> NDArray[np.bool_]:
+        """[n] whether an instruction has one of these opcodes."""
+        return self.by_opcode(opcodes.__contains__, bool)

@@ -37,7 +37,7 @@ def flattened_schedule(hlo: HloModule, graph: CallGraph | None = None) -> NDArra
     if hlo.entry < 0:
         return np.empty(0, np.int32)
     graph = graph or call_graph(hlo)
-    enters = np.array([_enters(opcode) for opcode in hlo.opcodes], bool)[hlo.opcode[graph.caller]]
+    enters = hlo.by_opcode(_enters, bool)[graph.caller]
     turn = np.where(enters & (graph.role != REDUCER), _IN_ORDER, _NEVER)
     turn[hlo.called_role == _CONDITION] = _FIRST
     count = hlo.computation_count

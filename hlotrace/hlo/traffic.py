@@ -77,15 +77,15 @@ def traffic(
     hlo: HloModule, shapes: ShapeColumns, operand_shape: NDArray[np.int32], targets: Targets, graph: CallGraph
 ) -> Traffic:
     """HBM bytes of one execution of each instruction of `hlo`."""
-    rule = np.array([_rule(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
+    rule = hlo.by_opcode(_rule, np.int32)
     rule[targets.calls(*_WITHOUT_TRAFFIC)] = fused_demand.NOTHING
     rule[targets.calls("AssumeGatherIndicesInBound")] = fused_demand.ELEMENTWISE
-    rule[_is(hlo, "call") & (graph.applied >= 0)] = fused_demand.FUSION
+    rule[hlo.has_opcode("call") & (graph.applied >= 0)] = fused_demand.FUSION
     _pass_over_carried(hlo, shapes, graph, rule)
     use = fused_demand.uses(hlo, shapes, operand_shape, rule, graph)
     demand = fused_demand.demand(hlo, use, graph.order)
     own = (rule == fused_demand.NOTHING) & (use.source == np.arange(len(rule))) & (hlo.parameter_number < 0)
-    demand.written[own & ~_is(hlo, "constant")] = 0
+    demand.written[own & ~hlo.has_opcode("constant")] = 0
     needed = np.where(demand.of_operand >= 0, demand.of_operand, use.size)
     sliced = use.first & (rule[use.row] == fused_demand.SLICE)
     needed[sliced] = use.result_size[use.row[sliced]]
@@ -104,12 +104,6 @@ def traffic(
     return Traffic(*(np.where(unknown, -1, np.rint(column)).astype(np.int64) for column in (read, wrote)))
 
 
-def _is(hlo: HloModule, *opcodes: str) -> NDArray[np.bool_]:
-    """Which instructions have one of these opcodes."""
-    found: NDArray[np.bool_] = np.array([opcode in opcodes for opcode in hlo.opcodes], bool)[hlo.opcode]
-    return found
-
-
 def _rule(opcode: str) -> int:
     known = _RULES.get(opcode)
     if known is not None:
@@ -123,7 +117,7 @@ def _rule(opcode: str) -> int:
 
 def _pass_over_carried(hlo: HloModule, shapes: ShapeColumns, graph: CallGraph, rule: NDArray[np.int32]) -> None:
     """In a fusion that has a sync flag as a parameter an async collective is under way: those in it count nothing."""
-    collective = _is(hlo, *COLLECTIVES)
+    collective = hlo.has_opcode(*COLLECTIVES)
     if not collective.any():
         return
     fused = np.zeros(hlo.computation_count, bool)
@@ -148,17 +142,17 @@ def _writes(
 ) -> NDArray[np.float64]:
     """Bytes that each instruction writes to HBM as a kernel, -1 where not known; `starts` write element 1."""
     wrote = shapes.in_hbm[hlo.shape].astype(np.float64)
-    element = np.array([_written_element(opcode) for opcode in hlo.opcodes], np.int32)[hlo.opcode]
+    element = hlo.by_opcode(_written_element, np.int32)
     element[starts] = 1
     at = shapes.child_start[hlo.shape] + element
     rows = np.flatnonzero((element >= 0) & (at < shapes.child_start[hlo.shape + 1]))
     wrote[rows] = shapes.in_hbm[shapes.child[at[rows]]]
-    wrote[_is(hlo, "send", "outfeed")] = 0
+    wrote[hlo.has_opcode("send", "outfeed")] = 0
 
     fusions = np.flatnonzero((use.applied >= 0) & (hlo.computation_root[use.applied] >= 0))
     roots = hlo.computation_root[use.applied[fusions]]
     part = np.where(written < 0, 1, np.minimum(written / np.maximum(use.result_size, 1), 1))
-    starting = _is(hlo, "fusion")[fusions] & ~starts[roots]
+    starting = hlo.has_opcode("fusion")[fusions] & ~starts[roots]
     shape = np.where(starting, hlo.shape[fusions], hlo.shape[roots])
     single = use.rule[roots] != fused_demand.TUPLE
     whole = np.where(starts[roots], wrote[roots], shapes.in_hbm[shape])

@@ -54,7 +54,7 @@ def trip_counts(hlo: HloModule, graph: CallGraph) -> dict[int, int]:
     tracer = _Tracer(hlo, graph)
     return {
         row: count
-        for row in np.flatnonzero(hlo.opcode == hlo.opcodes.index("while")).tolist()
+        for row in np.flatnonzero(hlo.has_opcode("while")).tolist()
         if (count := tracer.trip_count(row)) is not None
     }
 

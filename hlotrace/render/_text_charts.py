@@ -64,7 +64,7 @@ def draw_bars(block: Bars, width: int) -> RenderableType:
 
 def draw_area(block: StackedArea, width: int) -> RenderableType:
     """The sum of all series over x, its peak marked, and what the peak is made of."""
-    totals = [sum(values) for values in zip(*block.series.values(), strict=True)]
+    totals = block.totals()
     if not totals:
         return Group(_title(block.title, ""), Text("nothing to show", style="dim"))
     largest = max(totals)
@@ -99,7 +99,7 @@ def _axis(block: StackedArea, columns: int) -> str:
 
 
 def _at_peak(block: StackedArea, totals: list[float]) -> str:
-    at = block.x.index(block.peak_x) if block.peak_x in block.x else totals.index(max(totals))
+    at = block.peak_at(totals)
     parts = sorted(((values[at], name) for name, values in block.series.items() if values[at]), reverse=True)
     made_of = ", ".join(f"{name} {format_value(value, block.unit)}" for value, name in parts)
     where = f" {block.hover[at]}" if at < len(block.hover) and block.hover[at] else ""

@@ -44,11 +44,7 @@ def columns_of(grid: Grid) -> list[Column]:
 
 
 def _values(grid: Grid, name: str) -> list[Any]:
-    return [None if _is_missing(value) else value for value in grid.frame[name].astype(object)]
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (not hasattr(value, "__len__") and is_missing(value))
+    return [None if is_missing(value) else value for value in grid.frame[name].astype(object)]
 
 
 def _column(shown: ShownColumn, values: list[Any]) -> Column:

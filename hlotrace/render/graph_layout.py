@@ -9,6 +9,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hlotrace.units import end_of
+
 if TYPE_CHECKING:
     import pydot
 
@@ -61,11 +63,6 @@ class Placed:
     edges: tuple[PlacedEdge, ...]
 
 
-def cut(text: str, longest: int = LONGEST_LINE) -> str:
-    """`text` without its beginning where it is too long: the end of a name tells more."""
-    return text if len(text) <= longest else "…" + text[1 - longest :]
-
-
 def place(graph: Graph) -> Placed:
     """Lay a Graph block out from top to bottom, in points.
 
@@ -74,7 +71,7 @@ def place(graph: Graph) -> Placed:
     import pygraphviz
 
     ids = list(graph.nodes)
-    lines = [tuple(cut(line) for line in graph.nodes[node][0].split("\n")) for node in ids]
+    lines = [tuple(end_of(line, LONGEST_LINE) for line in graph.nodes[node][0].split("\n")) for node in ids]
     number = {node: index for index, node in enumerate(ids)}
     edges = [edge for edge in graph.edges if edge[0] in number and edge[1] in number]
     with _GRAPHVIZ:

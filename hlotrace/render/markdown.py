@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -113,13 +114,7 @@ def _folded(title: str, rows: int, body: str, note: str = "") -> str:
     tail = f"\n\n{escape(note)}" if note else ""
     if rows <= LONG:
         return f"**{escape(title)}**\n\n{body}{tail}"
-    return f"<details><summary>{_html(title)} ({rows} rows)</summary>\n\n{body}{tail}\n\n</details>"
-
-
-def _html(text: str) -> str:
-    from html import escape as escape_html
-
-    return escape_html(text, quote=False)
+    return f"<details><summary>{html.escape(title, quote=False)} ({rows} rows)</summary>\n\n{body}{tail}\n\n</details>"
 
 
 def _bars(bars: Bars) -> str:
@@ -135,8 +130,8 @@ def _area(area: StackedArea) -> str:
     """A timeline in words: its peak by series."""
     if not area.x:
         return f"**{escape(area.title)}**: nothing."
-    totals = [sum(values) for values in zip(*area.series.values(), strict=True)] or [0.0] * len(area.x)
-    index = area.x.index(area.peak_x) if area.peak_x in area.x else totals.index(max(totals))
+    totals = area.totals() or [0.0] * len(area.x)
+    index = area.peak_at(totals)
     at = f"{area.x_label} {area.x[index]}" + (f" (`{area.hover[index]}`)" if area.hover and area.hover[index] else "")
     parts = ", ".join(f"{name} {format_value(values[index], area.unit)}" for name, values in area.series.items())
     limit = f" of {format_value(area.capacity, area.unit)}" if area.capacity else ""

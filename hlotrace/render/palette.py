@@ -36,9 +36,6 @@ STAGE_COLOURS: dict[str, str] = {"before": "#B0B0B0", "after": "#0072B2"}
 UNKNOWN = "#B8B8B8"
 """What has no colour of its own; drawn hatched."""
 
-OTHERS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C")
-"""For series that are neither: scopes, source files, values of an attribute."""
-
 
 def colour(name: str) -> str:
     """The colour of a buffer's or an instruction's category, or of a stage; grey for a name that has none."""

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hlotrace.views.blocks import Grid
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -75,8 +77,6 @@ def redacted(blocks: Iterable[Block], **names: Iterable[str]) -> list[Block]:
 
 
 def _only_shown(block: T) -> T:
-    from hlotrace.views.blocks import Grid
-
     if not isinstance(block, Grid):
         return block
     names = list(dict.fromkeys(column.name for column in block.columns))

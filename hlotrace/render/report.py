@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlotrace.analyses.fusions import fusion_groups
 from hlotrace.analyses.modules import by_size, chosen_module, is_small
 from hlotrace.errors import HlotraceError
 from hlotrace.render.redact import redacted
@@ -134,8 +135,6 @@ def _of_trace(tables: Tables) -> list[Section]:
 
 
 def _largest_fusion(tables: Tables, module: str, prefix: str) -> list[Section]:
-    from hlotrace.analyses.fusions import fusion_groups
-
     groups = fusion_groups(rows_of(tables, "fusions", module))
     if groups.empty:
         return []

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, STAGE_COLOURS, colour, has_colour
-from hlotrace.units import column_scale, format_percent, format_value
+from hlotrace.units import column_scale, end_of, format_percent, format_value
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Bars, Origin, StackedArea
@@ -108,7 +108,8 @@ def bars(block: Bars) -> str:
     for index, label in enumerate(block.labels):
         top = index * height_of_group
         middle = top + (height_of_group - GROUP_GAP) / 2 + 4
-        parts.append(element("g", element("title", escape(label)) + text(LABEL_WIDTH - 10, middle, _end(label), "end")))
+        written = text(LABEL_WIDTH - 10, middle, end_of(label, LABEL_CHARACTERS), "end")
+        parts.append(element("g", element("title", escape(label)) + written))
         for place, (name, values) in enumerate(block.series.items()):
             y = top + place * (BAR + GAP)
             wide = max(values[index] / largest * length, 1.0 if values[index] else 0.0)
@@ -120,10 +121,6 @@ def bars(block: Bars) -> str:
     return picture(max(len(block.labels) * height_of_group, 1.0), block.title, parts)
 
 
-def _end(label: str, longest: int = LABEL_CHARACTERS) -> str:
-    return label if len(label) <= longest else "…" + label[1 - longest :]
-
-
 # Areas stacked over the schedule
 
 
@@ -132,7 +129,7 @@ LEFT, TOP, PLOT_HEIGHT, BOTTOM = 76.0, 26.0, 250.0, 40.0
 
 def stacked_area(block: StackedArea) -> str:
     """The timeline as steps, with its peak marked, the capacity as a line, and what is there on pointing at it."""
-    totals = [sum(values) for values in zip(*block.series.values(), strict=True)]
+    totals = block.totals()
     if not totals or max(totals) <= 0:
         return ""
     highest = max(totals)
@@ -152,7 +149,7 @@ def stacked_area(block: StackedArea) -> str:
 
 def capacity_in_words(block: StackedArea) -> str:
     """What the chart cannot show when the capacity is far above it."""
-    highest = max((sum(values) for values in zip(*block.series.values(), strict=True)), default=0.0)
+    highest = max(block.totals(), default=0.0)
     if block.capacity is None or not highest or block.capacity <= CAPACITY_IN_SIGHT * highest:
         return ""
     share = format_percent(highest / block.capacity)
@@ -222,7 +219,7 @@ def _peak(block: StackedArea, plot: _Plot, columns: list[int], totals: list[floa
     if index is None:
         return []
     x = plot.x(columns.index(index) + 0.5)
-    name = f" {_end(block.hover[index], 40)}" if index < len(block.hover) and block.hover[index] else ""
+    name = f" {end_of(block.hover[index], 40)}" if index < len(block.hover) and block.hover[index] else ""
     label = f"{format_value(totals[index], block.unit)} at {block.x[index]}{name}"
     side = "end" if x > WIDTH * 0.6 else "start"
     return [

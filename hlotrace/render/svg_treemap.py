@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlotrace.render.palette import colour
 from hlotrace.render.svg import WIDTH, element, is_hatched, paint, picture, text
-from hlotrace.units import format_percent, format_value
+from hlotrace.units import end_of, format_percent, format_value
 
 if TYPE_CHECKING:
     from hlotrace.views.blocks import Origin, Treemap
@@ -129,9 +129,7 @@ def _label(name: str, value: str, group: str, origin: Origin, place: Box) -> str
 
 def _fitting(name: str, width: float) -> str:
     longest = int(width / CHARACTER)
-    if len(name) <= longest:
-        return name
-    return "…" + name[1 - longest :] if longest >= 5 else ""
+    return end_of(name, longest) if longest >= 5 or len(name) <= longest else ""
 
 
 def luminance(hex_colour: str) -> float:

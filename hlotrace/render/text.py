@@ -127,7 +127,7 @@ def _figure_detail(figure: Figure) -> Text:
         text.append(f" {format_percent(share)}  ")
     if figure.detail:
         text.append(f"{figure.detail}  ")
-    if figure.unit is not None and not is_missing(value if not isinstance(value, str) else None):
+    if figure.unit is not None and not isinstance(value, str) and not is_missing(value):
         text.append(MARKS[figure.origin], style="dim")
     return text
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from hlotrace.tables import Unit
@@ -107,6 +109,14 @@ class StackedArea:
     peak_x: int | None = None
     hover: tuple[str, ...] = ()
     """A text a position: the instruction there."""
+
+    def totals(self) -> list[float]:
+        """The sum of the series at each position; empty where there is no series."""
+        return [sum(values) for values in zip(*self.series.values(), strict=True)]
+
+    def peak_at(self, totals: Sequence[float]) -> int:
+        """Where in `x` the marked position stands; without one there, where the totals are largest."""
+        return self.x.index(self.peak_x) if self.peak_x in self.x else totals.index(max(totals))
 
 
 @dataclass(frozen=True)

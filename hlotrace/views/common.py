@@ -60,7 +60,7 @@ def module_option(tables: Tables, module: dict[str, Any]) -> str | None:
     return None if chosen_module(tables["modules"])["module"] == module["module"] else str(module["module"])
 
 
-def problems_tail(tables: Tables) -> list[Block]:
+def problems_tail(tables: Tables) -> list[Note]:
     """One line that counts the problems, when there are some."""
     count = len(tables["problems"])
     if not count:

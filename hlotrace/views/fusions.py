@@ -175,9 +175,9 @@ def fusion_figures(fusion: dict[str, Any]) -> Figures:
             Figure("members", fusion["member_count"], "count", detail=_joined(fusion["member_opcodes"])),
             Figure("bytes in", fusion["operand_bytes"], "bytes"),
             Figure("bytes out", fusion["output_bytes"], "bytes"),
-            Figure("bytes kept out of memory", fusion["internal_bytes"], "bytes", "predicted"),
+            Figure("kept out of memory", fusion["internal_bytes"], "bytes", "predicted"),
             Figure("launches saved", fusion["launches_saved"], "count", "predicted"),
-            Figure("cycles of one execution", fusion["estimated_cycles"], "cycles"),
+            Figure("cycles a run", fusion["estimated_cycles"], "cycles"),
             Figure("executions", fusion["execution_count"], "count", "predicted"),
         )
     )

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import costs, op_counts
+from hlotrace.units import is_missing
 from hlotrace.views.blocks import Bars, Block, Figure, Figures, Grid, Note, ShownColumn
 from hlotrace.views.common import command, cut, module_option, opening, problems_tail, rows_of, telling, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
@@ -72,7 +73,7 @@ def figures_of(tables: Tables, row: dict[str, Any], counts: pd.DataFrame) -> Fig
 
 
 def _known(value: Any) -> int | None:
-    return None if type(value).__name__ == "NAType" else int(value)
+    return None if is_missing(value) else int(value)
 
 
 def _before(value: int | None) -> str:
