@@ -10,13 +10,16 @@ INTRODUCTION = """\
 # Tables
 
 `hlotrace.load(path)["instructions"]` is a pandas frame with these columns, whatever was opened: a bundle, a dump
-directory, one HLO file. `hlotrace show PATH VIEW --format json` gives records with the same names.
+directory, one HLO file, a profiler's log directory, one trace. `hlotrace show PATH VIEW --format json` gives records
+with the same names.
 
 Bytes are bytes, times are integers with their unit in the name, counts are counts. `estimated_…` is what the compiler
 said; where a model of ours stands behind a column, its text says so. A value that is not known is null, never 0.
 
 `instructions` holds every stage of a module, and of a fusion both itself and its members. Sums over what runs are those
 over the rows of the module's `final_stage` where `is_launch` holds, each times its `execution_count`.
+
+A `category` is a string of which there are few: an Arrow dictionary, and pandas' `category`.
 
 This page is made from `hlotrace/tables.py` by `docs/make_tables.py`.
 """

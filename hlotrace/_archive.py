@@ -20,7 +20,8 @@ from hlotrace.errors import HlotraceError
 
 _OPENERS: dict[str, Callable[..., Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile)
-_UNWANTED = (".ll", ".o", ".so", ".ptx", ".xplane.pb", ".trace.json.gz")
+_UNWANTED = (".ll", ".o", ".so", ".ptx")
+_PACKED = (".gz", ".bz2", ".xz")
 
 
 @contextmanager
@@ -70,7 +71,7 @@ def _unpack_stream(stream: IO[bytes], directory: Path, shown: str) -> None:
                 if member is not None:
                     _write(member, directory, item.name)
         return
-    name = Path(shown).stem
+    name = Path(shown).stem if shown.endswith(_PACKED) else Path(shown).name
     if not looks_like_hlo_text(head) and not (looks_binary(head) and name.endswith(".pb")):
         kind = describe(head, name)
         raise HlotraceError(f"expected HLO, found {kind.what}, compressed", place=shown, remedy=kind.remedy)

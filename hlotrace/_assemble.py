@@ -20,11 +20,14 @@ from hlotrace.errors import HlotraceError, ParseError
 from hlotrace.hlo.guesses import guessed_stage, platform_of
 from hlotrace.parsers import hlo_proto, hlo_text
 from hlotrace.parsers.flags import FLAG_FILES, read_flags
+from hlotrace.parsers.log_directory import program_id_of_name
 from hlotrace.parsers.target_arguments import read_target
-from hlotrace.tables import ALL_TABLES
+from hlotrace.tables import ALL_TABLES, TRACE_TABLES
 
 if TYPE_CHECKING:
+    from hlotrace._layout import Layout
     from hlotrace._open import Tree
+    from hlotrace._traces import TracedModule
     from hlotrace.bundle import Manifest, Program
     from hlotrace.parsers.dump_directory import ModuleFiles
 
@@ -35,10 +38,15 @@ _PROTO_NAMES = (".pb", ".hlo_proto")
 
 @dataclass(frozen=True)
 class Assembled:
-    """All declared tables, and the manifest's text where there is one."""
+    """All tables that are not read from traces, and the manifest's text where there is one.
+
+    Attributes:
+        traces: the files that the other tables can be read from.
+    """
 
     tables: dict[str, pa.Table]
     manifest: str | None
+    traces: tuple[str, ...] = ()
 
 
 @dataclass
@@ -67,7 +75,7 @@ class _Assembly:
 
 
 def assemble(tree: Tree, shown: str, progress: Progress | None = None) -> Assembled:
-    """Read everything in a tree; `shown` is the path in errors.
+    """Read everything in a tree but its traces, from which only HLO is taken; `shown` is the path in errors.
 
     Args:
         progress: called after each module with how many are read and how many there are.
@@ -83,30 +91,31 @@ def assemble(tree: Tree, shown: str, progress: Progress | None = None) -> Assemb
         manifest = manifest_from_text(text, f"{shown}: {MANIFEST_NAME}")
     parts = []
     total = len(plan.modules) + len(plan.files)
-    for part in _parts(assembly, plan.modules, plan.files, manifest):
+    for part in _parts(assembly, plan, manifest):
         parts.append(part)
         if progress is not None:
-            progress(len(parts), total)
-    if not parts and manifest is None:
+            progress(len(parts), max(total, len(parts)))
+    files = tuple(trace.path for host in plan.traces.hosts for trace in host)
+    if not parts and manifest is None and not files:
         raise _nothing_read(assembly)
-    return Assembled(_tables(parts, assembly.problems, manifest), text)
+    return Assembled(_tables(parts, assembly.problems, manifest), text, files)
 
 
-def _parts(
-    assembly: _Assembly, modules: tuple[ModuleFiles, ...], files: tuple[str, ...], manifest: Manifest | None
-) -> Iterator[Part]:
+def _parts(assembly: _Assembly, plan: Layout, manifest: Manifest | None) -> Iterator[Part]:
     programs = {program.module: program for program in manifest.programs} if manifest else {}
     assembly.names.update(programs)
     found = set()
-    for module in modules:
+    for module in plan.modules:
         folder = module.directory.rpartition("/")[2]
         program = programs.get(folder) if folder not in found else None
         found.add(folder)
         part = _dumped(assembly, module, program)
         if part is not None:
             yield part
-    for file in files:
+    for file in plan.files:
         yield from _single(assembly, file)
+    if not plan.has_hlo:
+        yield from _of_traces(assembly, plan)
     for name, program in programs.items():
         if name not in found:
             if program.failure is None:
@@ -211,19 +220,56 @@ def _single(assembly: _Assembly, path: str) -> Iterator[Part]:
         for stage in _read(assembly, path, stage_name):
             row = {
                 "module": assembly.unique(stage.hlo.name),
+                "program_id": program_id_of_name(path),
                 "platform": platform_of_name(path) or platform_of(stage.hlo),
                 "target": None,
                 "device_kind": None,
                 "directory": assembly.file(path).rpartition("/")[0] or ".",
             }
-            memory = modelled(stage, Memory(stage.assignment, None), assembly.problems)
-            part = make_part([stage], row, None, assembly.problems)
-            add_memory(part, stage.hlo, memory)
-            yield part
+            yield _whole(assembly, stage, row)
     except ParseError as error:
         if len(assembly.tree.listing) == 1 and not assembly.tree.is_directory and not assembly.names:
             raise assembly.placed(error) from None
         assembly.problems.add_error(assembly.file(path), error, "what follows in it is not read")
+
+
+def _of_traces(assembly: _Assembly, plan: Layout) -> Iterator[Part]:
+    """The modules that came with traces; of a lone trace, errors are raised."""
+    from hlotrace._traces import traced_modules
+
+    try:
+        for module in traced_modules(assembly.tree, plan.traces, assembly.problems):
+            part = _traced(assembly, module)
+            if part is not None:
+                yield part
+    except ParseError as error:
+        raise (error if assembly.tree.is_directory else assembly.placed(error)) from None
+
+
+def _traced(assembly: _Assembly, module: TracedModule) -> Part | None:
+    file = assembly.file(module.file)
+    try:
+        hlo, assignment = hlo_proto.read_module(module.proto, place=file)
+    except ParseError as error:
+        assembly.problems.add_error(file, error, f"the HLO of {module.name} is not read")
+        return None
+    row = {
+        "module": assembly.unique(hlo.name),
+        "program_id": module.program_id,
+        "platform": module.platform or platform_of(hlo),
+        "target": None,
+        "device_kind": module.device_kind,
+        "directory": file.rpartition("/")[0] or ".",
+    }
+    return _whole(assembly, Stage(guessed_stage(hlo), file, hlo, assignment), row)
+
+
+def _whole(assembly: _Assembly, stage: Stage, row: dict[str, Any]) -> Part:
+    """A module of which one stage is there."""
+    memory = modelled(stage, Memory(stage.assignment, None), assembly.problems)
+    part = make_part([stage], row, None, assembly.problems)
+    add_memory(part, stage.hlo, memory)
+    return part
 
 
 def _nothing_read(assembly: _Assembly) -> HlotraceError:
@@ -235,6 +281,8 @@ def _nothing_read(assembly: _Assembly) -> HlotraceError:
 def _tables(parts: list[Part], problems: Problems, manifest: Manifest | None) -> dict[str, pa.Table]:
     tables = {}
     for name, table in ALL_TABLES.items():
+        if name in TRACE_TABLES:
+            continue
         schema = table.arrow_schema()
         made = [piece for part in parts for piece in part.tables.get(name, ())]
         tables[name] = pa.concat_tables(made).combine_chunks() if made else schema.empty_table()

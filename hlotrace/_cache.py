@@ -34,7 +34,8 @@ ROW_GROUP_ROWS = 50_000
 STALE_SECONDS = 3600
 
 _PACKAGE = Path(hlotrace.__file__).parent
-_READING_PACKAGES = ("hlotrace.hlo", "hlotrace.parsers")
+_READING_PACKAGES = ("hlotrace.hlo", "hlotrace.parsers", "hlotrace.trace")
+_TRACES = "traces.txt"
 
 
 class Cache:
@@ -49,6 +50,10 @@ class Cache:
         key = hashlib.sha256(f"{_code_key()} {source.content_key()}".encode()).hexdigest()[:32]
         home = _home(source)
         return cls(home / key if home else None)
+
+    def part(self, name: str) -> Cache:
+        """The entry of tables that are made later than the others and apart from them."""
+        return Cache(self.directory.with_name(f"{self.directory.name}-{name}") if self.directory else None)
 
     @property
     def exists(self) -> bool:
@@ -83,7 +88,16 @@ class Cache:
         except (OSError, UnicodeDecodeError):
             return None
 
-    def write(self, tables: dict[str, pa.Table], manifest: str | None) -> None:
+    def read_traces(self) -> tuple[str, ...]:
+        """The names of the traces that are there."""
+        if self.directory is None:
+            return ()
+        try:
+            return tuple((self.directory / _TRACES).read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+        except OSError:
+            return ()
+
+    def write(self, tables: dict[str, pa.Table], manifest: str | None = None, traces: Sequence[str] = ()) -> None:
         """Keep the tables; where that is not possible, nothing is kept and nothing is said."""
         if self.directory is None:
             return
@@ -95,6 +109,8 @@ class Cache:
                     _write_table(aside / f"{name}.parquet", table)
                 if manifest is not None:
                     (aside / MANIFEST_NAME).write_text(manifest, encoding="utf-8")
+                if traces:
+                    (aside / _TRACES).write_text("\n".join(traces), encoding="utf-8", errors="surrogateescape")
                 aside.rename(self.directory)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -179,9 +195,12 @@ def _may_hold(file: pq.ParquetFile, group: int, module: str) -> bool:
 
 
 def _prune(directory: Path, keep: int) -> None:
-    """Keep the entries used last, and remove what a killed process left long ago."""
+    """Keep the entries of each part that were used last, and remove what a killed process left long ago."""
     entries = sorted(((entry.stat().st_mtime, entry) for entry in directory.iterdir() if entry.is_dir()), reverse=True)
-    whole = [entry for _, entry in entries if not entry.name.startswith(".")]
+    whole: dict[str, list[Path]] = {}
+    for _, entry in entries:
+        if not entry.name.startswith("."):
+            whole.setdefault(entry.name.partition("-")[2], []).append(entry)
     stale = [entry for used, entry in entries if entry.name.startswith(".") and used < time.time() - STALE_SECONDS]
-    for entry in whole[keep:] + stale:
+    for entry in [entry for part in whole.values() for entry in part[keep:]] + stale:
         shutil.rmtree(entry, ignore_errors=True)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlotrace._open import bundle_roots
-from hlotrace._sniff import describe, looks_binary, looks_like_hlo_text
-from hlotrace.bundle import PROGRAMS
+from hlotrace._sniff import describe, is_chrome_trace, is_trace, looks_binary, looks_like_hlo_text
+from hlotrace.bundle import PROFILE, PROGRAMS
 from hlotrace.errors import HlotraceError
 from hlotrace.parsers.dump_directory import find_modules
+from hlotrace.parsers.log_directory import TraceFile, TraceFiles, find_traces, trace_file
 
 if TYPE_CHECKING:
     from hlotrace._open import Tree
     from hlotrace.parsers.dump_directory import ModuleFiles
 
 _LOOSE = (".hlo", ".txt", ".pb", ".hlo_proto")
-_REMEDY = "Give a bundle, a directory that --xla_dump_to wrote, or one HLO file."
+_REMEDY = "Give a bundle, a directory that --xla_dump_to or a profiler wrote, one HLO file or one trace."
 MOST_NAMED = 5
 
 
@@ -29,34 +30,65 @@ class Layout:
         has_manifest: whether a manifest stands in `root`.
         modules: what XLA's file names say, by directory and number.
         files: HLO files of any name, where no file has such a name.
+        traces: the traces of the latest run.
     """
 
     root: str
     has_manifest: bool
     modules: tuple[ModuleFiles, ...]
     files: tuple[str, ...] = ()
+    traces: TraceFiles = field(default_factory=lambda: TraceFiles((), ()))
+
+    @property
+    def has_hlo(self) -> bool:
+        """Whether there is HLO beside the traces."""
+        return self.has_manifest or bool(self.modules or self.files)
 
 
 def layout(tree: Tree, shown: str) -> Layout:
     """Decide what to read; `shown` is the path in errors.
 
     Raises:
-        HlotraceError: there is no HLO, or several bundles or dump directories lie below.
+        HlotraceError: there is neither HLO nor a trace, or several bundles or dump directories lie below.
     """
     roots = bundle_roots(tree.listing)
     if len(roots) > 1:
         raise _ambiguous("bundles", [root.rstrip("/") for root in roots], shown)
     if roots:
-        return Layout(roots[0], True, _modules(tree, f"{roots[0]}{PROGRAMS}/"))
+        modules = _modules(tree, f"{roots[0]}{PROGRAMS}/")
+        return Layout(roots[0], True, modules, (), _traces(tree, f"{roots[0]}{PROFILE}/"))
     if len(tree.listing) == 1 and not tree.is_directory:
+        only = _only_trace(tree)
+        if only is not None:
+            return Layout("", False, (), (), TraceFiles(((only,),), ()))
         return Layout("", False, (), (_only_file(tree, shown),))
     modules = _modules(tree, "")
     directories = sorted({module.directory for module in modules})
     if len(directories) > 1 and not _are_programs(directories, shown):
         raise _ambiguous("dump directories", directories, shown)
+    traces = _traces(tree, "")
     if modules:
-        return Layout("", False, modules)
-    return Layout("", False, (), _loose_files(tree, shown))
+        return Layout("", False, modules, (), traces)
+    files = _loose_files(tree, {trace.run for host in traces.hosts for trace in host} | set(traces.other_runs))
+    if not files and not traces.hosts:
+        raise HlotraceError("there is no HLO in it", place=shown, remedy=_REMEDY)
+    return Layout("", False, (), files, traces)
+
+
+def _traces(tree: Tree, below: str) -> TraceFiles:
+    return find_traces({path: size for path, (size, _) in tree.listing.items() if path.startswith(below)})
+
+
+def _only_trace(tree: Tree) -> TraceFile | None:
+    """The one file there is, where it is a trace by its name or its first bytes."""
+    path, (size, _) = next(iter(tree.listing.items()))
+    named = trace_file(path, size)
+    if named is not None or not size:
+        return named
+    head = tree.head(path)
+    if is_chrome_trace(head, path) and not looks_like_hlo_text(head):
+        return TraceFile(path, "", path, "chrome", size)
+    return TraceFile(path, "", path, "xplane", size) if looks_binary(head) and is_trace(head, path) else None
 
 
 def _modules(tree: Tree, below: str) -> tuple[ModuleFiles, ...]:
@@ -84,15 +116,18 @@ def _may_be_proto(path: str, head: bytes) -> bool:
     return looks_binary(head) and not describe(head, path).is_certain
 
 
-def _loose_files(tree: Tree, shown: str) -> tuple[str, ...]:
-    candidates = [path for path, (size, _) in sorted(tree.listing.items()) if size and path.endswith(_LOOSE)]
+def _loose_files(tree: Tree, runs: set[str]) -> tuple[str, ...]:
+    """HLO files of any name; none from a profiler's run, where other files are XProf's."""
+    candidates = [
+        path
+        for path, (size, _) in sorted(tree.listing.items())
+        if size and path.endswith(_LOOSE) and path.rpartition("/")[0] not in runs
+    ]
     found = []
     for path in candidates:
         head = tree.head(path)
         if looks_like_hlo_text(head) or (path.endswith((".pb", ".hlo_proto")) and _may_be_proto(path, head)):
             found.append(path)
-    if not found:
-        raise HlotraceError("there is no HLO in it", place=shown, remedy=_REMEDY)
     return tuple(found)
 
 

@@ -34,8 +34,10 @@ class Problems:
     rows: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, file: str, place: str, what: str, consequence: str) -> None:
-        """Write one down."""
-        self.rows.append({"file": file, "place": place, "what": what, "consequence": consequence})
+        """Write one down, unless the same stands there: modules of one file may share it."""
+        row = {"file": file, "place": place, "what": what, "consequence": consequence}
+        if row not in self.rows[-1:]:
+            self.rows.append(row)
 
     def add_all(self, file: str, found: Iterable[tuple[str, str, str]]) -> None:
         """Write down what a reader collected."""

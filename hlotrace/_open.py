@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hlotrace._sniff import HEAD_BYTES, archive_kind
-from hlotrace.bundle import MANIFEST_NAME, PROGRAMS
+from hlotrace._sniff import HEAD_BYTES, archive_kind, is_chrome_trace
+from hlotrace.bundle import MANIFEST_NAME, PROFILE, PROGRAMS
 from hlotrace.errors import HlotraceError
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ class Tree:
         """All bytes of one file."""
         data: bytes = self.fs.cat_file(self.join(path))
         return data
+
+    def mapped(self, path: str) -> bytes:
+        """All bytes of one file, of a file on this machine as a memory map of it."""
+        if "file" not in self.fs.protocol or not self.listing[path][0]:
+            return self.read(path)
+        with Path(self.join(path)).open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # type: ignore[return-value]
 
     def head(self, path: str) -> bytes:
         """The first bytes of one file."""
@@ -137,7 +145,8 @@ def _open_local(text: str, local: Path) -> Source:
     with local.open("rb") as file:
         head = file.read(512)
     info = local.stat()
-    kind: Literal["file", "archive"] = "archive" if archive_kind(head) else "file"
+    is_archive = archive_kind(head) is not None and not is_chrome_trace(head, local.name)
+    kind: Literal["file", "archive"] = "archive" if is_archive else "file"
     return Source(text, kind, local, {local.name: (info.st_size, _stamp(info))})
 
 
@@ -166,7 +175,7 @@ def bundle_roots(listing: Listing) -> list[str]:
 
 
 def list_directory(root: Path, shown: str) -> Listing:
-    """The files that matter under a directory: a bundle's, else the dumps in it, else all further down.
+    """The files that matter under a directory: a bundle's with its traces, else the dumps in it, else all further down.
 
     Raises:
         HlotraceError: there are more than a dump directory would hold.
@@ -175,6 +184,8 @@ def list_directory(root: Path, shown: str) -> Listing:
     if (root / MANIFEST_NAME).is_file() and (root / PROGRAMS).is_dir():
         _add(listing, root / MANIFEST_NAME, MANIFEST_NAME)
         _walk(root / PROGRAMS, f"{PROGRAMS}/", 1, listing, shown)
+        if (root / PROFILE).is_dir():
+            _walk(root / PROFILE, f"{PROFILE}/", 1, listing, shown)
         # A bundle is written once and keeps its cache when it is copied or moved.
         return {name: (size, stamp.partition(" ")[0]) for name, (size, stamp) in listing.items()}
     _walk(root, "", 0, listing, shown)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotrace._open import CACHE_NAME, MAX_FILES, Listing, Source, Tree
-from hlotrace._sniff import archive_kind
+from hlotrace._sniff import archive_kind, is_chrome_trace
 from hlotrace.errors import HlotraceError, MissingDependency
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _EXTRAS = {"gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3"}
-_SKIPPED = (CACHE_NAME, "plugins/profile")
 _STAMPS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created", "etag", "ETag", "md5Hash")
 
 
@@ -61,7 +60,8 @@ def open_remote(url: str) -> Source:
         if info["type"] == "directory":
             return Source(url, "directory", None, _list(fs, path, url))
         head = fs.cat_file(path, start=0, end=512) if info["size"] else b""
-        kind = "archive" if archive_kind(head) else "file"
+        is_archive = archive_kind(head) is not None and not is_chrome_trace(head, path)
+        kind = "archive" if is_archive else "file"
         return Source(url, kind, None, {path.rpartition("/")[2]: _entry(info)})  # type: ignore[arg-type]
 
 
@@ -72,7 +72,7 @@ def _list(fs: AbstractFileSystem, path: str, url: str) -> Listing:
     if len(found) > MAX_FILES:
         raise HlotraceError(f"more than {MAX_FILES:,} files", place=url, remedy="Name the dump directory itself.")
     names = {name[len(path) :].lstrip("/"): info for name, info in found.items()}
-    return {name: _entry(info) for name, info in names.items() if not any(part in name for part in _SKIPPED)}
+    return {name: _entry(info) for name, info in names.items() if CACHE_NAME not in name}
 
 
 def _entry(info: dict[str, Any]) -> tuple[int, str]:

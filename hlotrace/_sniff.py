@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 
 HEAD_BYTES = 1 << 16
 
 _DUMP = "Dump HLO with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text', or run hlotrace capture."
-_NO_TRACES = "Reading traces is not in this version; open the HLO of the same run."
+_RIEGELI = "Open the .xplane.pb of the same run: this version reads no Riegeli records."
+_TRACE = "Trace again, or look for the other file of the same run."
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "an ELF object file"),
@@ -24,6 +26,8 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 
 _SIDE_FILE = re.compile(r"^module_\d+\.|_optimizations-(buffer-assignment|live-range|memory-usage-report)")
 _XPLANE = re.compile(rb"\x12.{1,2}(/host:|/device:|Task Environment)", re.DOTALL)
+_CHROME = re.compile(rb'"(traceEvents|displayTimeUnit)"')
+_LFS = b"version https://git-lfs"
 _HTML = re.compile(rb"\s*(<!doctype html|<html)", re.IGNORECASE)
 _MLIR = re.compile(rb"^\s*(#loc.*\n)*\s*module\b.*\{|stablehlo\.|func\.func", re.MULTILINE)
 _HLO_LINE = re.compile(
@@ -79,8 +83,10 @@ def describe(head: bytes, name: str = "") -> Kind:
     trace = _trace_kind(head, name)
     if not head:
         return Kind("an empty file (0 bytes)", trace.remedy if trace else "Write it again.")
-    if head.startswith(b"version https://git-lfs"):
+    if head.startswith(_LFS):
         return Kind("a Git LFS pointer, not the file itself", "Fetch the file with: git lfs pull")
+    if _HTML.match(head):
+        return Kind("an HTML page", "Download the file itself, not the page around it.")
     if trace is not None:
         return trace
     for magic, what in _MAGIC:
@@ -89,11 +95,32 @@ def describe(head: bytes, name: str = "") -> Kind:
     return _binary_kind(head) if looks_binary(head) else _text_kind(head, name)
 
 
+def is_trace(head: bytes, name: str) -> bool:
+    """Whether a file is a profiler trace, by its first bytes or, where these may be one's, its name."""
+    if not head or head.startswith(_LFS) or _HTML.match(head) or name.endswith(".riegeli"):
+        return False
+    return _trace_kind(head, name) is not None
+
+
+def is_chrome_trace(head: bytes, name: str) -> bool:
+    """Whether the bytes, unpacked where they are compressed, begin a trace in Chrome's JSON."""
+    if head[:2] == b"\x1f\x8b":
+        head = zlib.decompressobj(31).decompress(head, HEAD_BYTES)
+    return name.endswith((".trace.json.gz", ".trace.json")) or _CHROME.search(head) is not None
+
+
+def looks_damaged_as_text(head: bytes) -> bool:
+    """Whether a binary file was read and written as text: bytes replaced by U+FFFD, or line ends made two bytes."""
+    return b"\xef\xbf\xbd" in head or head.startswith(b"\r\n")
+
+
 def _trace_kind(head: bytes, name: str) -> Kind | None:
-    if name.endswith((".xplane.pb", ".xplane.riegeli")) or _XPLANE.search(head[:64]):
-        return Kind("a profiler trace (XSpace)", _NO_TRACES)
-    if name.endswith((".trace.json.gz", ".trace.json")) or re.search(rb'"(traceEvents|displayTimeUnit)"', head):
-        return Kind("a profiler trace in Chrome's JSON", _NO_TRACES)
+    if name.endswith(".xplane.riegeli"):
+        return Kind("a profiler trace in Riegeli records", _RIEGELI)
+    if name.endswith(".xplane.pb") or _XPLANE.search(head[:64]):
+        return Kind("a profiler trace (XSpace)", _TRACE)
+    if name.endswith((".trace.json.gz", ".trace.json")) or _CHROME.search(head):
+        return Kind("a profiler trace in Chrome's JSON", _TRACE)
     return None
 
 
@@ -106,8 +133,6 @@ def _binary_kind(head: bytes) -> Kind:
 def _text_kind(head: bytes, name: str) -> Kind:
     if b"\xef\xbf\xbd" in head and name.endswith(".pb"):
         return Kind("a binary file damaged by a conversion to text", "Copy it again, as binary.")
-    if _HTML.match(head):
-        return Kind("an HTML page", "Download the file itself, not the page around it.")
     if _SIDE_FILE.search(name):
         return Kind("a file that XLA writes beside the HLO of a dump", "Open the directory it stands in.")
     if name.endswith(".py"):

@@ -57,8 +57,8 @@ PathArgument = Annotated[
     str,
     typer.Argument(
         metavar="PATH",
-        help="A bundle, an XLA dump directory, one HLO file (text or .hlo.pb), an archive of them (.tar.gz, .zip), "
-        "or a remote path (gs://, s3://).",
+        help="A bundle, an XLA dump directory, a profiler's log directory, one HLO file (text or .hlo.pb), one trace "
+        "(.xplane.pb, .trace.json.gz), an archive of them (.tar.gz, .zip), or a remote path (gs://, s3://).",
     ),
 ]
 
@@ -67,13 +67,21 @@ PathArgument = Annotated[
 def show(
     path: PathArgument,
     view: Annotated[
-        str, typer.Argument(metavar="VIEW", help="summary, ops, fusions, memory, modules or problems.")
+        str,
+        typer.Argument(
+            metavar="VIEW", help="summary, ops, fusions, memory, profile, steps, collectives, modules or problems."
+        ),
     ] = "summary",
     module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="GROUP", help="ops: count by opcode, category, source or scope.")
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="ops: opcode, category, source or scope; profile: also program, op or fusion."
+        ),
     ] = None,
-    depth: Annotated[int | None, typer.Option(help="ops --by scope: levels of a scope that make one group.")] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="ops, profile --by scope: levels of a scope that make one group.")
+    ] = None,
     source: Annotated[
         str | None,
         typer.Option(metavar="FILE:LINE", help="ops: those that come from a line, such as train.py:39, by any frame."),

@@ -1,4 +1,4 @@
-"""Any path to tables: a bundle, a dump directory, an HLO file, an archive of them or a remote place.
+"""Any path to tables: a bundle, a dump or log directory, an HLO file, a trace, an archive of them or a remote place.
 
     tables = hlotrace.load("gs://bucket/run7")
     tables["instructions"]          # a pandas frame with the declared columns
@@ -21,7 +21,7 @@ from hlotrace._cache import Cache
 from hlotrace._open import Source, open_path
 from hlotrace.bundle import MANIFEST_NAME, manifest_from_text
 from hlotrace.errors import unknown_name
-from hlotrace.tables import ALL_TABLES, to_frame
+from hlotrace.tables import ALL_TABLES, TRACE_TABLES, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +51,11 @@ class Tables(Mapping[str, "pd.DataFrame"]):
     def manifest(self) -> Manifest | None:
         """What the capture says of itself; None for files that no capture made."""
         return self._store.manifest
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """The profiler's traces that are there, relative to what was opened; nothing in them was read for this."""
+        return self._store.traces
 
     def arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A declared table as pyarrow has it.
@@ -102,6 +107,7 @@ class _Store:
         self._progress = progress
         self._cache = Cache.of(source)
         self._built: Assembled | None = None
+        self._parts: dict[str, dict[str, pa.Table]] = {}
         self._read: dict[tuple[str, str | None], pa.Table] = {}
         self._lock = threading.RLock()
         if not self._cache.exists and source.bundle_directory() is None:
@@ -120,6 +126,12 @@ class _Store:
             return (bundle / MANIFEST_NAME).read_text(encoding="utf-8", errors="replace")
         return self._cache.read_manifest()
 
+    @cached_property
+    def traces(self) -> tuple[str, ...]:
+        if self._built is None and not self._cache.exists:
+            self._build()
+        return self._built.traces if self._built is not None else self._cache.read_traces()
+
     def table(self, name: str, module: str | None, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of one module or of all; one without a column `module` is always whole."""
         if "module" not in ALL_TABLES[name].column_names:
@@ -134,14 +146,46 @@ class _Store:
         return whole if wanted is None else whole.select(wanted)
 
     def _find(self, name: str, module: str | None, columns: list[str] | None = None) -> pa.Table:
+        if name in TRACE_TABLES:
+            return self._traced("events" if name == "events" else "trace", name, module, columns)
         if self._built is None:
             table = self._cache.read(name, module, columns)
             if table is not None:
-                return table
-        import pyarrow.compute as pc
+                return self._with_traced(name, table, columns)
+        return self._with_traced(name, _of_module((self._built or self._build()).tables[name], module), columns)
 
-        table = (self._built or self._build()).tables[name]
-        return table if module is None else table.filter(pc.equal(table["module"], module))
+    def _with_traced(self, name: str, table: pa.Table, columns: list[str] | None) -> pa.Table:
+        """Problems of the traces join the others as soon as the traces are read, which of a bare trace is at once."""
+        if name != "problems" or not self.traces:
+            return table
+        is_bare = self.source.bundle_directory() is None
+        if not is_bare and "trace" not in self._parts and not self._cache.part("trace").exists:
+            return table
+        import pyarrow as pa
+
+        more = self._traced("trace", "problems", None, columns)
+        return pa.concat_tables([table if columns is None else table.select(columns), more])
+
+    def _traced(self, part: str, name: str, module: str | None, columns: list[str] | None) -> pa.Table:
+        """A table that is read from traces; empty where there are none."""
+        if not self.traces:
+            return ALL_TABLES[name].arrow_schema().empty_table()
+        cache = self._cache.part(part)
+        if part not in self._parts:
+            table = cache.read(name, module, columns)
+            if table is not None:
+                return table
+            from hlotrace._traces import assemble_traces
+
+            cache.discard()
+            with self.source.tree() as tree:
+                read = assemble_traces(tree, self.source.path, self._of_all, with_events=part == "events")
+            self._parts[part] = read
+            cache.write(read)
+        return _of_module(self._parts[part][name], module)
+
+    def _of_all(self, name: str, columns: Sequence[str]) -> pa.Table:
+        return self.table(name, None, columns)
 
     def _build(self) -> Assembled:
         from hlotrace._assemble import assemble
@@ -149,12 +193,23 @@ class _Store:
         self._cache.discard()
         with self.source.tree() as tree:
             self._built = assemble(tree, self.source.path, self._progress)
-        self._cache.write(self._built.tables, self._built.manifest)
+        self._cache.write(self._built.tables, self._built.manifest, self._built.traces)
         return self._built
 
 
+def _of_module(table: pa.Table, module: str | None) -> pa.Table:
+    if module is None or "module" not in table.column_names:
+        return table
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table["module"], module))
+
+
 def load(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Tables:
-    """Open a bundle, a dump directory, one HLO file (text or proto), an archive of them, or a remote place.
+    """Open a bundle, a dump directory, a profiler's log directory, one file, an archive of them, or a remote place.
+
+    One file is HLO (text or proto) or a trace (`.xplane.pb`, `.trace.json.gz`). Traces are read when one of their
+    tables is first asked for.
 
     What was read is kept as Parquet: in the bundle itself, else in the user's cache directory.
 

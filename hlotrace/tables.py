@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-DType = Literal["string", "int", "float", "bool", "strings", "ints"]
-"""`strings` and `ints` are lists; every dtype is nullable, and null means not known."""
+DType = Literal["string", "category", "int", "float", "bool", "strings", "ints"]
+"""`category` is a string of which there are few; `strings` and `ints` are lists; null means not known, in any of them."""
 
 Unit = Literal["bytes", "ns", "ps", "count", "flop", "cycles", "share"]
 
@@ -56,6 +56,7 @@ class Table:
 
         types = {
             "string": pa.string(),
+            "category": pa.dictionary(pa.int32(), pa.string()),
             "int": pa.int64(),
             "float": pa.float64(),
             "bool": pa.bool_(),
@@ -444,6 +445,105 @@ PROBLEMS = Table(
     ),
 )
 
+_HOST = Column("host", "string", "the machine that was traced, as the trace names it")
+_INSTRUCTION_DOC = "the HLO instruction; null for what is none, such as a copy between host and device"
+
+EVENTS = Table(
+    "events",
+    "an event of a trace",
+    (
+        Column("host", "category", _HOST.doc),
+        Column("plane", "category", "the plane, such as `/device:TPU:0` or `/host:CPU`"),
+        Column("line", "category", "the line in it: a kind of device events, a stream or a thread"),
+        Column("event", "category", "its name; the instruction's name where the trace gives the instruction's text"),
+        Column("start_ps", "int", "when it began, on the trace's clock", "ps"),
+        Column("duration_ps", "int", "how long it took, on the trace's clock", "ps"),
+        Column(
+            "module",
+            "category",
+            "the module that it ran, as `modules` names it; as the trace names it where its HLO is not there",
+            references="modules.module",
+        ),
+        Column("program_id", "int", "the program's id in the trace, as a signed 64-bit integer"),
+        Column("run_id", "int", "which run of the program it belongs to"),
+        Column("step", "int", "the number of the step that it began in", references="steps.step"),
+        Column("instruction", "category", _INSTRUCTION_DOC, references="instructions.instruction"),
+        Column("hlo_category", "category", "the category that the trace itself gives it"),
+    ),
+)
+
+OP_TIMES = Table(
+    "op_times",
+    "an op's time on a device over a trace (measured, by the device's own clock where the trace has it)",
+    (
+        _HOST,
+        Column("device", "string", "the device, such as `TPU:0`, `GPU:1` or `CPU:0`"),
+        _module("the module, as `modules` names it; as the trace names it where its HLO is not there"),
+        Column("program_id", "int", "the program's id in the trace, as a signed 64-bit integer"),
+        Column("instruction", "string", _INSTRUCTION_DOC, references="instructions.instruction"),
+        Column("name", "string", "the event's name: the instruction's, or the kernel's that took the most time"),
+        Column("hlo_category", "string", "the category that the trace itself gives it"),
+        Column(
+            "category",
+            "string",
+            "the instruction's category; of a kernel that is no instruction collective, data movement or other",
+        ),
+        Column("occurrences", "int", "how many events there are of it", "count"),
+        Column("total_ps", "int", "time of all of them, what is inside them included", "ps"),
+        Column("self_ps", "int", "time of all of them less the ops inside them, so that times add up", "ps"),
+        Column("median_ps", "int", "the median of their durations", "ps"),
+        Column(
+            "flops", "int", "floating-point operations of one execution: the instruction's, else the trace's", "flop"
+        ),
+        Column("hbm_bytes", "int", "HBM bytes of one execution: the instruction's, else the trace's", "bytes"),
+        *_source(),
+    ),
+)
+
+STEPS = Table(
+    "steps",
+    "a step of a traced program (measured)",
+    (
+        _HOST,
+        Column("device", "string", "the device; null for the step as the host marked it"),
+        Column("step", "int", "its number"),
+        Column("start_ps", "int", "when it began, on the trace's clock", "ps"),
+        Column("duration_ps", "int", "from its begin to its end", "ps"),
+        Column("busy_ps", "int", "how much of that the device ran ops; null for a host", "ps"),
+        Column("inferred", "bool", "whether no step was marked, and runs of the main program stand for steps"),
+        Column("basis", "string", "what says so: `Steps line`, `annotation NAME`, or `runs of MODULE`"),
+    ),
+)
+
+COLLECTIVES = Table(
+    "collectives",
+    "a collective of a traced program (measured, by the device's own clock where the trace has it)",
+    (
+        _module("the module, as `modules` names it; as the trace names it where its HLO is not there"),
+        Column(
+            "instruction",
+            "string",
+            "the instruction, of an asynchronous pair the start; the kernel where it is no instruction",
+            references="instructions.instruction",
+        ),
+        Column("kind", "string", "all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, …"),
+        Column("form", "string", "sync, start/done, fused, sparsecore or kernel (a stream's, beside other streams)"),
+        Column("group_size", "int", "devices in a group", "count"),
+        Column("group_count", "int", "groups", "count"),
+        Column("bytes", "int", "bytes of its result as allocated", "bytes"),
+        Column("execution_count", "int", "executions in the trace, all devices", "count"),
+        Column("duration_ps", "int", "time of all executions, from start to done", "ps"),
+        Column("median_ps", "int", "the median of one execution", "ps"),
+        Column("hidden_ps", "int", "how much of it the same device ran other ops", "ps"),
+        Column("exposed_ps", "int", "how much of it the device ran nothing else", "ps"),
+        Column("overlapped_with", "strings", "the ops that ran meanwhile, those with the most time first"),
+        *_source(),
+    ),
+)
+
+TRACE_TABLES = ("events", "op_times", "steps", "collectives")
+"""Tables that are read from a trace."""
+
 ALL_TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -455,6 +555,10 @@ ALL_TABLES: dict[str, Table] = {
         MEMORY_TIMELINE,
         COMPILATIONS,
         FLAGS,
+        EVENTS,
+        OP_TIMES,
+        STEPS,
+        COLLECTIVES,
         PROBLEMS,
     )
 }

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from hlotrace.native import Bytes, Ints
 
+MOST_FIELDS, LEAST_FIELD_BYTES = 100_000, 16
+"""How many fields a damaged file may have by its size: one costs 32 bytes of columns."""
+
 _VARINT = -1
 """What `Fields.stop` holds for a varint, whose value stands in `Fields.value`."""
 
@@ -32,6 +35,8 @@ _FAULTS = (
     "field number 0",
     "a wire type that is a group or unknown",
 )
+CUT_FAULTS = (_FAULTS[1], _FAULTS[3])
+"""Those that the end of a file makes where it is cut."""
 
 
 @inner
@@ -79,11 +84,12 @@ def _field(data: Bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
 
 @kernel
 def _scan(
-    data: Bytes, starts: Ints, ends: Ints, owner: Ints, number: Ints, value: Ints, stop: Ints, fault: Ints
+    data: Bytes, starts: Ints, ends: Ints, skip: int, owner: Ints, number: Ints, value: Ints, stop: Ints, fault: Ints
 ) -> int:
     """Fill the columns, as far as they have room, with the fields of the messages; gives how many there are.
 
     Args:
+        skip: the number of a field that is only stepped over.
         fault: filled with a number of _FAULTS and the byte where it is, where there is one.
     """
     row = 0
@@ -94,9 +100,11 @@ def _scan(
             if wrong != 0:
                 fault[0], fault[1] = wrong, at
                 return row
+            at = following
+            if found == skip:
+                continue
             if row < len(owner):
                 owner[row], number[row], value[row], stop[row] = message, found, held, after
-            at = following
             row += 1
     return row
 
@@ -254,20 +262,38 @@ class Fields:
             raise damage(self.place, int(self.starts[self.owner[wrong[0]]]), found)
 
 
-def scan(data: bytes, place: str, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Fields:
+def scan(
+    data: bytes,
+    place: str,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    *,
+    skip: int = -1,
+    faults: list[tuple[int, str]] | None = None,
+) -> Fields:
     """The fields of the messages that stand at `starts` to `ends` of `data`.
 
+    Args:
+        skip: the number of a field that is only stepped over.
+        faults: where it is given, a fault is added to it, as the byte and what is there, and ends the fields; else it
+            is raised.
+
     Raises:
-        ParseError: a field is cut, longer than its message, or of no known wire type.
+        ParseError: a field is cut, longer than its message, or of no known wire type; or there are so many fields in
+            so few bytes that they are no messages of any use, and their columns would take many times the file.
     """
     raw = np.frombuffer(data, np.uint8)
     starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
     fault, none = np.zeros(2, np.int64), np.zeros(0, np.int64)
-    count = _scan(raw, starts, ends, none, none, none, none, fault)
-    if fault[0]:
+    count = _scan(raw, starts, ends, skip, none, none, none, none, fault)
+    if fault[0] and faults is None:
         raise damage(place, int(fault[1]), _FAULTS[fault[0]])
+    if faults is not None and count > MOST_FIELDS + len(raw) // LEAST_FIELD_BYTES:
+        raise damage(place, int(starts[0]), f"{count:,} fields in {len(raw):,} bytes")
+    if fault[0] and faults is not None:
+        faults.append((int(fault[1]), _FAULTS[fault[0]]))
     columns = [np.zeros(count, np.int64) for _ in range(4)]
-    _scan(raw, starts, ends, *columns, fault)
+    _scan(raw, starts, ends, skip, *columns, fault)
     return Fields(data, place, starts, ends, *columns)
 
 

@@ -26,9 +26,20 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="session")
 def synthetic() -> ModuleType:
     """tests/synthetic.py: builders of small tables by hand."""
-    name = "hlotrace_tests_synthetic"
+    return helper("synthetic")
+
+
+@pytest.fixture(scope="session")
+def xspaces() -> ModuleType:
+    """tests/xspaces.py: a writer of traces."""
+    return helper("xspaces")
+
+
+def helper(file: str) -> ModuleType:
+    """A file of this folder that several tests use, as a module."""
+    name = f"hlotrace_tests_{file}"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, HERE / "synthetic.py")
+        spec = importlib.util.spec_from_file_location(name, HERE / f"{file}.py")
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)

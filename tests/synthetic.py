@@ -22,6 +22,7 @@ class SyntheticTables(Mapping[str, pd.DataFrame]):
     def __init__(self, rows: dict[str, list[Row]], manifest: Manifest | None = None, path: str = "bundle") -> None:
         self.path = path
         self.manifest = manifest
+        self.traces = ("host.xplane.pb",) if rows.get("op_times") or rows.get("steps") else ()
         self._arrow = {
             name: pa.Table.from_pylist(rows.get(name, []), schema=table.arrow_schema())
             for name, table in ALL_TABLES.items()
@@ -42,6 +43,7 @@ class SyntheticTables(Mapping[str, pd.DataFrame]):
 
     def select(self, module: str) -> SyntheticTables:
         chosen = SyntheticTables({}, self.manifest, self.path)
+        chosen.traces = self.traces
         chosen._arrow = {
             name: table.filter(pc.equal(table["module"], module)) if "module" in table.column_names else table
             for name, table in self._arrow.items()
@@ -324,6 +326,52 @@ def many_rows(small: int = 7) -> dict[str, list[Row]]:
     cpu = module_row("jit_layer.cpu", platform="cpu", target="cpu", device_kind="cpu", instruction_count=30)
     rows["modules"] = [*eager, cpu, module_row(instruction_count=20)]
     rows["compilations"] = [{"name": "jit_convert", "kind": "eager", "count": 4}]
+    return rows
+
+
+def op_time_row(instruction: str, category: str, self_ps: int, **values: Any) -> Row:
+    return {
+        "host": "vm",
+        "device": "TPU:0",
+        "module": "jit_layer",
+        "program_id": 7,
+        "instruction": instruction,
+        "name": instruction,
+        "category": category,
+        "occurrences": 3,
+        "total_ps": self_ps,
+        "self_ps": self_ps,
+        "median_ps": self_ps // 3,
+        "op_name": "jit(layer)/mlp/dot_general",
+        "source_file": "/home/planted/model/layer.py",
+        "source_line": 20,
+        **values,
+    }
+
+
+def traced_rows() -> dict[str, list[Row]]:
+    """The layer with a trace of three inferred steps on two devices, and a kernel that is no instruction."""
+    rows = layer_rows()
+    rows["op_times"] = [
+        op_time_row("fusion.12", "matmul", 6_000_000_000),
+        op_time_row("fusion.12", "matmul", 6_300_000_000, device="TPU:1"),
+        op_time_row("all-reduce.3", "collective", 900_000_000, op_name=None, source_file=None, source_line=None),
+        {"host": "vm", "device": "TPU:0", "name": "MemcpyD2H", "category": "data movement", "occurrences": 1}
+        | {"total_ps": 4000, "self_ps": 4000, "median_ps": 4000},
+    ]
+    rows["steps"] = [
+        {"host": "vm", "device": f"TPU:{device}", "step": step, "start_ps": 3_000_000_000 * step}
+        | {"duration_ps": 2_500_000_000 + device * step * 100_000_000, "busy_ps": 2_400_000_000}
+        | {"inferred": True, "basis": "runs of jit_layer"}
+        for device in range(2)
+        for step in range(3)
+    ]
+    rows["collectives"] = [
+        {"module": "jit_layer", "instruction": "all-reduce.3", "kind": "all-reduce", "form": "start/done"}
+        | {"group_size": 2, "group_count": 1, "bytes": 3 * MIB, "execution_count": 6, "duration_ps": 900_000_000}
+        | {"median_ps": 150_000_000, "hidden_ps": 600_000_000, "exposed_ps": 300_000_000}
+        | {"overlapped_with": ["fusion.12"]}
+    ]
     return rows
 
 

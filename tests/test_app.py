@@ -46,7 +46,8 @@ from hlotrace.views.registry import VIEWS
 
 REAL = Path(__file__).parent / "data"
 ASSETS = Path(__file__).parent.parent / "app" / "assets"
-CASES = ("layer_rows", "hostile_rows", "cpu_rows", "unscheduled_rows", "many_rows")
+CASES = ("layer_rows", "hostile_rows", "cpu_rows", "unscheduled_rows", "many_rows", "traced_rows")
+OF_TRACES = ("profile", "steps", "collectives")
 
 
 def opened(synthetic, case="layer_rows"):
@@ -230,7 +231,7 @@ def real(request, tmp_path_factory):
 @pytest.mark.parametrize("page", list(all_pages()))
 def test_every_page_is_made_of_a_real_dump(real, page):
     component, chip = show_page(real, all_pages(), {"page": page})
-    assert "note-missing" not in as_json([component, chip]) or page in ("overview", "problems")
+    assert "note-missing" not in as_json([component, chip]) or page in ("overview", "problems", *OF_TRACES)
 
 
 def test_every_fusion_of_a_real_dump_has_its_graph(real):

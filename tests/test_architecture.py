@@ -27,8 +27,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "capture": {"errors", "units", "devices", "bundle"},
     "sample_dumps": {"errors"},
 }
-MAY_IMPORT["load"] = {*MAY_IMPORT["parsers"], "parsers"}
-MAY_IMPORT["analyses"] = {*MAY_IMPORT["load"], "load"} - {"parsers"}
+MAY_IMPORT["trace"] = {*MAY_IMPORT["parsers"], "parsers"}
+MAY_IMPORT["load"] = MAY_IMPORT["trace"] | {"trace"}
+MAY_IMPORT["analyses"] = {*MAY_IMPORT["load"], "load"} - {"parsers", "trace"}
 MAY_IMPORT["views"] = MAY_IMPORT["analyses"] | {"analyses"}
 MAY_IMPORT["render"] = MAY_IMPORT["views"] | {"views"}
 MAY_IMPORT["app"] = MAY_IMPORT["render"] | {"render", "sample_dumps"}

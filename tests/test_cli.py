@@ -20,6 +20,8 @@ from hlotrace import __version__, _console, cli, native
 from hlotrace.tables import ALL_TABLES
 from hlotrace.views.registry import VIEWS
 
+OTHER_VIEWS = ", ".join(view.name for view in VIEWS if view.name != "memory")
+
 DATA = Path(__file__).parent / "data"
 V5E = str(DATA / "scan-v5e")
 Run = Callable[..., "Done"]
@@ -206,7 +208,7 @@ def test_a_narrow_terminal_gets_narrow_lines(run: Run) -> None:
         (("shwo",), "No such command 'shwo'. Did you mean 'show'. See: hlotrace --help"),
         (
             ("show", V5E, "memroy"),
-            "no view is named 'memroy'. Known: memory, summary, ops, fusions, modules, problems.",
+            f"no view is named 'memroy'. Known: memory, {OTHER_VIEWS}.",
         ),
         (("show", V5E, "--format", "xml"), "--format: no format is named 'xml'. Known: md, table, json, csv."),
         (("show", V5E, "--top", "-1"), "--top -1: expected a number of rows, or 0 for all."),

@@ -26,7 +26,7 @@ from hlotrace._cache import Cache
 from hlotrace._open import CACHE_NAME, open_path
 from hlotrace.errors import HlotraceError, MissingDependency
 from hlotrace.load import Tables, load
-from hlotrace.tables import ALL_TABLES
+from hlotrace.tables import ALL_TABLES, TRACE_TABLES
 
 DATA = Path(__file__).parent / "data"
 CPU, V5E = DATA / "scan-cpu", DATA / "scan-v5e"
@@ -107,7 +107,11 @@ def test_a_dump_directory_opens(directory: Path) -> None:
     assert len(tables["modules"]) == 1
     assert row["name"] == "jit_model"
     assert row["stages"][0] == "before_optimizations"
-    assert all(count for name, count in counts(tables).items() if name not in ("problems", "compilations", "flags"))
+    assert all(
+        count
+        for name, count in counts(tables).items()
+        if name not in ("problems", "compilations", "flags", *TRACE_TABLES)
+    )
     assert tables.manifest is None
 
 
@@ -382,9 +386,7 @@ NOT_HLO = {
     "kernel.o": (b"\x7fELF\x02\x01\x01" + bytes(64), "an ELF object file"),
     "noise.bin": (bytes(range(256)) * 8, "a binary file"),
     "damaged.hlo.pb": (b"\x0a\xef\xbf\xbd\x00\xef\xbf\xbd" * 9, "a binary file damaged by a conversion to text"),
-    "host.xplane.pb": (b"\x0a\x20\x12\x0d/device:TPU:0" + bytes(16), "a profiler trace (XSpace)"),
-    "renamed.pb": (b"\x0a\x20\x12\x0d/device:TPU:0" + bytes(16), "a profiler trace (XSpace)"),
-    "host.trace.json": (b'{"displayTimeUnit":"ns","traceEvents":[]}', "a profiler trace in Chrome's JSON"),
+    "host.xplane.riegeli": (b"\x83\xaf\x70\xd1" + bytes(16), "a profiler trace in Riegeli records"),
     "data.json": (b'{"a": 1}', "JSON"),
     "lowered.txt": (
         b"module @jit_f {\n  func.func public @main() {\n    stablehlo.return\n  }\n}\n",
@@ -406,12 +408,6 @@ def test_a_file_that_is_not_hlo_is_called_what_it_is(tmp_path: Path, name: str) 
     assert what in str(caught.value)
     assert str(caught.value).startswith(f"{tmp_path / name}: expected HLO, found ")
     assert "\n" not in str(caught.value)
-
-
-def test_a_trace_says_that_traces_are_not_read(tmp_path: Path) -> None:
-    (tmp_path / "t.trace.json.gz").write_bytes(gzip.compress(b'{"traceEvents": []}'))
-    with pytest.raises(HlotraceError, match="Reading traces is not in this version"):
-        load(tmp_path / "t.trace.json.gz")
 
 
 @pytest.mark.parametrize("name", ["d.tar.gz", "d.zip"])
@@ -463,6 +459,7 @@ def test_every_table_has_the_declared_columns_and_dtypes(made_bundle: Path) -> N
     tables = load(made_bundle)
     dtypes = {
         "string": pd.StringDtype("pyarrow", na_value=np.nan),
+        "category": "category",
         "int": pd.Int64Dtype(),
         "float": np.dtype("float64"),
         "bool": pd.BooleanDtype(),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hlotrace.bundle import Manifest, read_manifest
+from hlotrace.load import load
 
 pytest.importorskip("jax")
 
@@ -111,6 +112,20 @@ def test_a_training_loop_is_traced_for_as_many_steps_as_asked_with_no_compile_am
     assert not [name for name in names if "compile" in name.lower()], sorted(names)
     assert not list(traced.path.glob("profile.*"))
     assert {program.function: program.calls for program in traced.manifest.programs} == {"helper": 5, "train_step": 8}
+
+
+def test_a_bundles_trace_gives_op_times_of_its_programs_instructions(tmp_path: Path) -> None:
+    tables = load(capture(tmp_path, LOOP, "--steps", "3").path)
+    steps = tables["steps"]
+    assert list(steps[steps["device"] == "CPU:0"]["step"]) == [0, 1, 2]
+    times = tables["op_times"]
+    times = times[times["module"] == "jit_train_step@cpu"]
+    launched = tables.select("jit_train_step@cpu")["instructions"]
+    launched = launched[(launched["stage"] == "after_optimizations") & launched["is_launch"]]
+    assert set(times["instruction"]) <= set(launched["instruction"])
+    assert set(times["occurrences"]) == {3}
+    assert times["op_name"].str.contains("train_step").all()
+    assert "matmul" in set(times["category"])
 
 
 def test_what_is_called_once_is_run_again_after_the_script_and_the_manifest_says_so(tmp_path: Path) -> None:

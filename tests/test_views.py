@@ -22,7 +22,8 @@ from hlotrace.views.registry import VIEWS, view_named
 
 GOLDEN = Path(__file__).parent / "golden" / "views"
 REAL = Path(__file__).parent / "data"
-CASES = ("layer_rows", "hostile_rows", "cpu_rows", "unscheduled_rows", "many_rows")
+CASES = ("layer_rows", "hostile_rows", "cpu_rows", "unscheduled_rows", "many_rows", "traced_rows")
+OF_TRACES = ("profile", "steps", "collectives")
 SUMMARY_LINES = 40
 
 
@@ -56,7 +57,7 @@ def test_every_view_builds_and_every_drawer_takes_its_blocks(synthetic, view, ca
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_a_path_with_no_module_is_one_clear_line_or_an_empty_list(synthetic, view):
     tables = synthetic.SyntheticTables({})
-    if view.name in ("modules", "problems"):
+    if view.name in ("modules", "problems", *OF_TRACES):
         assert texts(view.build(tables))
         return
     with pytest.raises(HlotraceError, match="there is no module"):
@@ -81,7 +82,8 @@ def test_the_summary_keeps_to_forty_lines(synthetic, case, width):
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_the_text_of_each_view_is_as_it_was_looked_at(synthetic, view):
-    drawn = text.draw(view.build(tables_of(synthetic, "layer_rows", manifest=synthetic.manifest())), width=110)
+    rows = "traced_rows" if view.name in OF_TRACES else "layer_rows"
+    drawn = text.draw(view.build(tables_of(synthetic, rows, manifest=synthetic.manifest())), width=110)
     path = GOLDEN / f"{view.name}.txt"
     if os.environ.get("HLOTRACE_UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -197,3 +197,9 @@ def _host_transfers(hlo: HloModule) -> NDArray[np.int64]:
     rows = np.flatnonzero(hlo.by_opcode(lambda opcode: opcode.startswith(("send", "recv")), bool))
     texts = hlo.raw_attributes.take(rows).to_pylist()
     return rows[[("is_host_transfer=true" in (text or "")) for text in texts]] if len(rows) else rows
+
+
+def category_of_opcode(opcode: str) -> str | None:
+    """The category of what is known by its opcode alone; None for fusions, async operations and unknown ones."""
+    number = _OF_OPCODE.get(opcode)
+    return None if number is None else CATEGORIES[number]

@@ -56,11 +56,16 @@ def build_report(tables: Tables, *, module: str | None = None, redact: bool = Tr
     """
     chosen = _chosen(tables, module)
     sections = [section for row in chosen for section in _of_module(tables, row)]
+    if not chosen:
+        sections.append(_of_view(tables, "summary", "summary", 1))
+    if tables.traces:
+        sections += _of_trace(tables)
     if len(tables["modules"]) > 1:
         sections.append(_of_view(tables, "modules", "modules", 1))
     if len(tables["problems"]):
         sections.append(_of_view(tables, "problems", "problems", 1))
-    report = Report(f"hlotrace: {title(chosen[0])}", _subtitle(tables, len(chosen)), tuple(sections))
+    subject = title(chosen[0]) if chosen else tables.path.rstrip("/").rpartition("/")[2]
+    report = Report(f"hlotrace: {subject}", _subtitle(tables, len(chosen)), tuple(sections))
     return _redacted(report) if redact else report
 
 
@@ -101,6 +106,8 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _chosen(tables: Tables, module: str | None) -> list[dict[str, Any]]:
+    if tables.traces and module is None and tables["modules"].empty:
+        return []
     first = chosen_module(tables["modules"], module)
     if module is not None:
         return [first]
@@ -111,6 +118,8 @@ def _chosen(tables: Tables, module: str | None) -> list[dict[str, Any]]:
 def _subtitle(tables: Tables, shown: int) -> str:
     manifest = tables.manifest
     count = len(tables["modules"])
+    if not count:
+        return f"{tables.path}: a trace, without HLO."
     modules = (
         "its one module"
         if count == 1
@@ -134,6 +143,12 @@ def _of_module(tables: Tables, row: dict[str, Any]) -> list[Section]:
     parts += _largest_fusion(tables, name, prefix)
     parts.append(_of_view(tables, "memory", f"{prefix}-memory", 2, module=name, top=ROWS))
     return parts
+
+
+def _of_trace(tables: Tables) -> list[Section]:
+    profile = _of_view(tables, "profile", "profile", 1, top=ROWS)
+    by_op = replace(_of_view(tables, "profile", "profile-ops", 2, by="op", top=ROWS), title="Time by op")
+    return [profile, by_op, *(_of_view(tables, view, view, 1, top=ROWS) for view in ("steps", "collectives"))]
 
 
 def _largest_fusion(tables: Tables, module: str, prefix: str) -> list[Section]:

@@ -16,6 +16,8 @@ QUESTION = "What could not be read or does not add up, and what is missing becau
 
 def build(tables: Tables, *, top: int) -> list[Block]:
     """The problems table, or one line that there are none, and what the capture noted."""
+    if tables.traces:
+        tables["steps"]  # reads the traces, so that their problems are among the others
     found = tables["problems"]
     heading = Heading("Problems", QUESTION)
     noted = [Note(f"The capture noted: {note}") for note in (tables.manifest.notes if tables.manifest else [])]

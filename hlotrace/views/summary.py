@@ -21,7 +21,7 @@ from hlotrace.analyses.findings import findings
 from hlotrace.analyses.modules import by_size
 from hlotrace.analyses.sources import LINES
 from hlotrace.units import format_bytes, format_count, format_ns, is_missing
-from hlotrace.views import memory, ops
+from hlotrace.views import memory, ops, traced
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
 from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of, title
 from hlotrace.views.view import MODULE, Parameter, Tables, View
@@ -61,10 +61,18 @@ class Subject:
 
 def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     """The headline of one module, with the command for each detail."""
+    if tables.traces and tables["modules"].empty:
+        return [*traced.of_trace(tables), *problems_tail(tables)]
     row, blocks = opening(tables, module, QUESTION)
     subject = subject_of(tables, row)
     option = module_option(tables, row)
-    blocks += [*what(subject), *failure_notes(subject), headline(subject), *no_time(subject)]
+    blocks += [
+        *what(subject),
+        *failure_notes(subject),
+        headline(subject),
+        *no_time(subject),
+        *traced.in_summary(tables),
+    ]
     blocks += finding_notes(subject)
     if module is None:
         blocks += other_targets(tables, row)

@@ -27,6 +27,10 @@ class Tables(Protocol):
     def manifest(self) -> Manifest | None:
         """What the capture says of itself; None for a raw dump."""
 
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """The profiler's traces that are there; known without reading them."""
+
     def __getitem__(self, name: str, /) -> pd.DataFrame:
         """A declared table; an empty frame with its columns where there is nothing."""
 
