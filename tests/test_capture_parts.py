@@ -14,7 +14,7 @@ from hlotrace.bundle import OtherCompile, Program
 from hlotrace.capture import provenance
 from hlotrace.capture.failures import compile_failure
 from hlotrace.capture.session import Session
-from hlotrace.capture.shortage import devices_wanted
+from hlotrace.capture.shortage import devices_asserted, devices_wanted
 from hlotrace.capture.spec import CaptureSpec, ChildResult, Event, TargetSpec
 from hlotrace.errors import CaptureError
 
@@ -76,6 +76,27 @@ def test_any_other_message_is_a_failed_compile() -> None:
 )
 def test_an_exception_tells_how_many_devices_were_wanted(message: str, count: int, wanted: int | None) -> None:
     assert devices_wanted(ValueError(message), count) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("assert devices() == 16", 16),
+        ("raise ValueError('needs 8 devices')", 8),
+        ("raise RuntimeError('not enough devices')", 0),
+        ("assert devices() == 2", 0),
+        ("raise ValueError('16 heads')", None),
+        ("devices(unknown)", None),
+    ],
+)
+def test_a_scripts_own_check_tells_how_many_devices_it_may_want(
+    tmp_path: Path, source: str, wanted: int | None
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    with pytest.raises((AssertionError, ValueError, RuntimeError, NameError)) as caught:
+        exec(compile(source, str(script), "exec"), {"devices": lambda: 4})
+    assert devices_asserted(caught.value, 4) == wanted
 
 
 # -- who wrote a function

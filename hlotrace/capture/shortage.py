@@ -14,15 +14,17 @@ _TOLD = (
     re.compile(rf"cannot reshape array of size (\d+) into shape {_SHAPE}"),
     re.compile(r"requires (?P<wanted>\d+) logical devices, but only (?P<there>\d+) XLA devices are available"),
 )
+_CHECKS = (AssertionError, ValueError, RuntimeError)
+_OF_DEVICES = re.compile(r"device_?count|devices\b", re.IGNORECASE)
 
 
 def devices_asserted(error: BaseException, count: int) -> int | None:
     """How many devices a script's own check may want: of what it raises, or of the line that does; 0 is some number."""
     frames = traceback.extract_tb(error.__traceback__)
-    if not frames or is_library(frames[-1].filename):
+    if not isinstance(error, _CHECKS) or not frames or is_library(frames[-1].filename):
         return None
     said = f"{frames[-1].line} {error}"
-    if "device" not in said:
+    if not _OF_DEVICES.search(said):
         return None
     return next((number for number in map(int, re.findall(r"\b\d{1,4}\b", said)) if number > count), 0)
 
