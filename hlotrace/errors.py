@@ -46,7 +46,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return difflib.get_close_matches(name, list(known), n=count, cutoff=0.4)
 
 
-MOST_NAMED = 12
+MOST_NAMED = 24
 """Of more known names than this an error gives a few."""
 
 
