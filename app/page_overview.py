@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 TOP = 8
 LAUNCH_COLUMNS = ("instruction", "category", "share", "source")
-ALIVE_COLUMNS = ("value", "role", "bytes", "source")
 
 
 def page(module: Module) -> Component:
@@ -86,7 +85,7 @@ def _time(module: Module, subject: Subject) -> Iterable[Component]:
     totals = launched.groupby("category")[by].sum().sort_values(ascending=False)
     shares = [(str(name), float(value)) for name, value in totals.items() if value > 0]
     yield _shares(words[by], shares, units_of[by], "category", "compiler" if by == "cycles_total" else "predicted")
-    yield blocks.grid(narrow(ops.launches_grid(launched, TOP), (by, *LAUNCH_COLUMNS)), "overview-launches")
+    yield blocks.grid(summary.narrow(ops.launches_grid(launched, TOP), (by, *LAUNCH_COLUMNS)), "overview-launches")
     yield link(f"All {len(module.final):,} instructions", "Open the page Ops", page="ops")
 
 
@@ -99,15 +98,10 @@ def _memory(subject: Subject) -> Iterable[Component]:
     title = f"Where memory goes: the peak, at position {subject.peak.index}"
     yield _shares(title, shares, "bytes", "", memory.alive_origin(row))
     grid = memory.alive_grid(subject.at_peak, "at the peak", TOP, memory.buffers_origin(row))
-    yield blocks.grid(narrow(grid, ALIVE_COLUMNS), "overview-alive")
+    yield blocks.grid(summary.narrow(grid, summary.VALUE_COLUMNS), "overview-alive")
     yield link(
         f"All {len(subject.at_peak):,} values at the peak", "Open the page Memory", page="memory", at=subject.peak.index
     )
-
-
-def narrow(grid: Grid, names: tuple[str, ...]) -> Grid:
-    """The columns that fit half a page; the page that the grid is of has the others."""
-    return replace(grid, columns=tuple(column for column in grid.columns if column.name in names))
 
 
 def _shares(title: str, shares: list[tuple[str, float]], unit: str, kind: str, origin: str) -> Component:

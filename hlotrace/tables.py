@@ -70,6 +70,10 @@ def _module(doc: str = "the module, unique within the bundle") -> Column:
     return Column("module", "string", doc, references="modules.module")
 
 
+LINES = ("source_file", "source_line", "user_file", "user_line")
+"""The columns that say which lines a row comes from."""
+
+
 def _source() -> Sequence[Column]:
     return (
         Column("op_name", "string", "the framework's name for what made it: nested scopes, separated by `/`"),

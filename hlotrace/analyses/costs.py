@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlotrace import devices
-from hlotrace.analyses import sources
 from hlotrace.hlo.branches import costliest
+from hlotrace.tables import LINES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ COLUMNS = (
     "fusion_kind",
     "custom_call_target",
     "op_name",
-    *sources.LINES,
+    *LINES,
     "flops",
     "product_dtype",
     "execution_count",

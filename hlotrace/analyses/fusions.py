@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses.modules import records
-from hlotrace.analyses.sources import LINES
+from hlotrace.tables import LINES
 
 if TYPE_CHECKING:
     import pandas as pd

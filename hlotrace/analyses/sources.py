@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-LINES = ("source_file", "source_line", "user_file", "user_line")
-"""The columns that say which lines a row comes from."""
 STACKS = ("source_file", "source_line", "source_stack")
 """The columns of `instructions` that `by_any_frame` reads."""
 NEAREST = 5

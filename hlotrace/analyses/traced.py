@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlotrace.analyses.op_counts import group_keys
+from hlotrace.tables import LINES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,7 @@ def time_by(op_times: pd.DataFrame, by: str, *, fusions: pd.DataFrame | None = N
     Returns:
         Columns: the grouping's name, null for what has none; `module` by op and by fusion; `occurrences`, `self_ps`,
         `share` (of all self time), `ops` (how many ops it holds), and by op `median_ps` (the longest of the devices'),
-        `category`, `op_name`, `source_file`, `source_line`.
+        `category`, `op_name`, and the columns of LINES.
     """
     keys = _keys(op_times, by, fusions, depth)
     names = [by]
@@ -35,7 +36,7 @@ def time_by(op_times: pd.DataFrame, by: str, *, fusions: pd.DataFrame | None = N
     found = grouped[["occurrences", "self_ps"]].sum()
     if by == "op":
         found["median_ps"] = grouped["median_ps"].max()
-        shared = ["category", "op_name", "source_file", "source_line"]
+        shared = ["category", "op_name", *LINES]
         found[shared] = grouped[shared].first()
     ops = op_times["module"].fillna("") + " " + op_times["instruction"].fillna(op_times["name"])
     found["ops"] = ops.groupby([table[name] for name in names], dropna=False, sort=False).nunique()

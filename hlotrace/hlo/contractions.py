@@ -119,9 +119,8 @@ def product_dtypes(
 
     A product multiplies in the wider of its operands' types.
     """
-    dtypes = sorted(
-        {shape.dtype for shape in shapes.shapes if ELEMENT_BITS.get(shape.dtype)}, key=ELEMENT_BITS.__getitem__
-    )
+    known = {shape.dtype for shape in shapes.shapes if ELEMENT_BITS.get(shape.dtype)}
+    dtypes = sorted(known, key=lambda dtype: (ELEMENT_BITS[dtype], dtype))
     code = np.array([dtypes.index(s.dtype) if s.dtype in dtypes else -1 for s in shapes.shapes] + [-1], np.int64)
     bits = np.zeros(hlo.instruction_count, np.int64)
     rows = products.rows[np.diff(hlo.operand_start)[products.rows] > 1]

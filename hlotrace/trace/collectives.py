@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hlotrace.tables import LINES
 from hlotrace.trace.categories import collective_kind, is_communication, opcode_of
 from hlotrace.trace.op_times import known_of
 from hlotrace.trace.spans import Cover
@@ -73,7 +74,7 @@ def _row(module: str | None, name: str, found: _Found) -> dict[str, Any]:
         "hidden_ps": found.hidden_ps,
         "exposed_ps": total - found.hidden_ps,
         "overlapped_with": [text for text, _ in found.meanwhile.most_common(MOST_OVERLAPPED)],
-        **{column: known[column] for column in ("op_name", "source_file", "source_line")},
+        **{column: known[column] for column in ("op_name", *LINES)},
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hlotrace.tables import LINES
 from hlotrace.trace.categories import category_of
 from hlotrace.trace.spans import added_up, medians
 
@@ -59,13 +60,14 @@ def _heaviest(row_of_op: NDArray[np.int32], total: NDArray[np.int64]) -> dict[in
 def known_of(op: Op, fact: Fact | None) -> dict[str, Any]:
     """What is known of an op beyond its times: from its instruction, else from the trace."""
     file, _, line = (op.source or "").rpartition(":")
+    number = int(line) if line.isdigit() else None
     said = {
         "category": category_of(op),
         "flops": op.flops,
         "hbm_bytes": op.hbm_bytes,
         "op_name": op.op_name,
-        "source_file": file or None,
-        "source_line": int(line) if line.isdigit() else None,
+        **dict.fromkeys(("source_file", "user_file"), file or None),
+        **dict.fromkeys(("source_line", "user_line"), number),
     }
     if fact is None:
         return said
@@ -77,5 +79,5 @@ def known_of(op: Op, fact: Fact | None) -> dict[str, Any]:
         "op_name": fact["op_name"],
     }
     if fact["source_file"] is not None:
-        said |= {"source_file": fact["source_file"], "source_line": fact["source_line"]}
+        said |= {name: fact[name] for name in LINES}
     return said | {name: value for name, value in known.items() if value is not None}

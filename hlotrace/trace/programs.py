@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hlotrace.tables import LINES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 MODULE_COLUMNS = ("module", "name", "program_id", "platform")
 INSTRUCTION_COLUMNS = (
-    *("module", "instruction", "opcode", "category", "op_name", "source_file", "source_line", "flops"),
+    *("module", "instruction", "opcode", "category", "op_name", *LINES, "flops"),
     *("hbm_read_bytes", "hbm_write_bytes", "bytes", "operands", "attributes"),
 )
 Fact = dict[str, Any]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hlotrace.analyses import alive, costs
 from hlotrace.analyses.findings import findings
 from hlotrace.analyses.modules import by_size
-from hlotrace.analyses.sources import LINES
+from hlotrace.tables import LINES
 from hlotrace.units import format_bytes, format_count, format_ns, is_missing
 from hlotrace.views import memory, ops, traced
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
@@ -35,7 +35,7 @@ QUESTION = "What is it, does it fit, and what costs most?"
 
 PLURALS = {"temporary": "temporaries"}
 LAUNCH_COLUMNS = ("instruction", "category", "cycles_total", "share", "source")
-VALUE_COLUMNS = ("value", "role", "bytes", "shape", "source")
+VALUE_COLUMNS = ("value", "role", "bytes", "source")
 
 TOP = Parameter("top", "int", "how many ops and buffers to show; 0 shows all", default=5)
 
@@ -77,18 +77,18 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     if module is None:
         blocks += other_targets(tables, row)
     if len(subject.launched):
-        blocks.append(_narrow(ops.launches_grid(subject.launched, top), LAUNCH_COLUMNS))
+        blocks.append(narrow(ops.launches_grid(subject.launched, top), LAUNCH_COLUMNS))
     if subject.at_peak is not None:
         held = subject.at_peak[subject.at_peak["counted_bytes"] > 0]
         grid = memory.alive_grid(held, "at the peak", top, memory.buffers_origin(row))
-        blocks.append(_narrow(grid, VALUE_COLUMNS))
+        blocks.append(narrow(grid, VALUE_COLUMNS))
     else:
         blocks.append(memory.missing(row))
     blocks += [Note("", command=command(tables, view, option)) for view in ("ops", "fusions", "memory")]
     return [*blocks, *problems_tail(tables)]
 
 
-def _narrow(grid: Grid, names: tuple[str, ...]) -> Grid:
+def narrow(grid: Grid, names: tuple[str, ...]) -> Grid:
     """Only the columns that fit a line of any terminal; the view that the grid is of has the others."""
     return replace(grid, columns=tuple(column for column in grid.columns if column.name in names))
 
