@@ -65,7 +65,7 @@ PathArgument = Annotated[
 def show(
     path: PathArgument,
     view: Annotated[
-        str, typer.Argument(metavar="VIEW", help="summary, ops, fusions, memory, modules or problems.")
+        str, typer.Argument(metavar="VIEW", help="summary, ops, fusions, memory, roofline, mxu, modules or problems.")
     ] = "summary",
     module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
     by: Annotated[

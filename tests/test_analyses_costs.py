@@ -36,29 +36,25 @@ def test_coverage_counts_launches_as_often_as_they_run(synthetic):
     assert costs.coverage(launched(synthetic).iloc[:0]).share == 0.0
 
 
+def predictions(synthetic):
+    return synthetic.SyntheticTables(synthetic.layer_rows())["predictions"]
+
+
 def test_the_floor_is_the_slower_of_matrix_units_and_memory(synthetic):
-    chip = chip_by_name("v5e")
-    floor = costs.floor(launched(synthetic), chip)
+    floor = costs.floor(predictions(synthetic), chip_by_name("v5e"))
     assert floor is not None
     assert floor.bound_by == "HBM bandwidth"
-    assert floor.memory_ns == pytest.approx(36 * (1 << 20) / 819e9 * 1e9)
-    assert floor.compute_ns == pytest.approx((1_000_001_024 + 1024) / 197e12 * 1e9)
-    assert costs.floor(launched(synthetic), None) is None
+    assert floor.ns == floor.memory_ns == 3 * 15_364
+    assert floor.compute_ns == 5_076 + 2
+    assert costs.floor(predictions(synthetic), None) is None
+    assert costs.floor(predictions(synthetic).iloc[:0], chip_by_name("v5e")) is None
 
 
-def test_the_floor_of_8_bit_products_goes_by_the_8_bit_peak(synthetic):
-    shape = {"shape": "s8[1024,1024]{1,0}"}
-    floor = costs.floor(launched(synthetic, fusion_1=shape), chip_by_name("v5e"))
-    assert floor is not None
-    assert floor.peak is not None
-    assert floor.peak.value == 393e12
-
-
-def test_no_time_without_a_clock_or_cycles(synthetic):
+def test_a_chip_is_told_by_the_target_before_the_kind_of_device(synthetic):
     row = chosen_module(synthetic.SyntheticTables(synthetic.layer_rows())["modules"])
-    assert costs.estimated_ns(row, costs.chip_of(row)) == pytest.approx(1_000_000)
-    assert costs.estimated_ns({**row, "estimated_cycles": None}, costs.chip_of(row)) is None
-    assert costs.estimated_ns(row, None) is None
+    assert costs.chip_of({**row, "target": "v4:2x2x1:megacore", "device_kind": "TPU v4"}).devices == 1
+    assert costs.chip_of({**row, "target": None}).name == "v5e"
+    assert costs.chip_of({**row, "target": "cpu", "device_kind": "cpu"}) is None
 
 
 def test_findings_are_at_most_three_and_the_weightiest_come_first(synthetic):

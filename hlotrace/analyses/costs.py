@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hlotrace import devices
-from hlotrace.units import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hlotrace.devices import Chip, Sourced
 
-Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
 
-NANOSECONDS = 1e9
+Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
 
 COLUMNS = (
     "stage",
@@ -121,21 +119,12 @@ def chip_of(module: dict[str, Any]) -> Chip | None:
     return devices.chip_of(module.get("target"), module.get("device_kind"))
 
 
-def estimated_ns(module: dict[str, Any], chip: Chip | None) -> float | None:
-    """The compiler's cycles over the chip's clock, in ns; None where either is unknown."""
-    cycles = module.get("estimated_cycles")
-    if not cycles or chip is None or chip.clock is None:
-        return None
-    return float(cycles) / chip.clock.value * NANOSECONDS
-
-
 @dataclass(frozen=True)
 class Floor:
     """The least time one run can take on a chip, whatever overlaps: the slower of its matrix units and its HBM."""
 
     compute_ns: float | None
     memory_ns: float | None
-    peak: Sourced | None
     bandwidth: Sourced
 
     @property
@@ -149,29 +138,20 @@ class Floor:
         return "FLOPs" if (self.compute_ns or 0.0) >= (self.memory_ns or 0.0) else "HBM bandwidth"
 
 
-def floor(launched: pd.DataFrame, chip: Chip | None) -> Floor | None:
-    """The roofline floor of the launches; None where the chip or both amounts are unknown.
+def floor(predictions: pd.DataFrame, chip: Chip | None) -> Floor | None:
+    """The roofline floor of the launches in `predictions`; None where the chip or both amounts are unknown.
 
-    FLOPs are held against the highest peak of the chip among the element types that stand in the program's
-    results, so the floor stays one when 8-bit products run faster than bf16 ones.
+    Each FLOP is held against the peak of its own element type, so the floor stays one when 8-bit products run faster
+    than bf16 ones.
     """
     if chip is None:
         return None
-    flops, moved = (launched[name].sum(min_count=1) for name in ("flops_total", "hbm_bytes_total"))
-    peak = _peak(chip, launched)
-    compute = _ns(flops, peak.value) if peak else None
-    memory = _ns(moved, chip.device_hbm_bandwidth.value)
+    count = predictions["execution_count"]
+    compute, memory = (_sum(predictions[name] * count) for name in ("compute_floor_ns", "hbm_floor_ns"))
     if compute is None and memory is None:
         return None
-    return Floor(compute, memory, peak, chip.device_hbm_bandwidth)
+    return Floor(compute, memory, chip.device_hbm_bandwidth)
 
 
-def _peak(chip: Chip, launched: pd.DataFrame) -> Sourced | None:
-    shapes = " ".join(launched["shape"].dropna().unique())
-    eight_bit = [name for name in ("s8", "u8", "f8", "s4", "u4") if name in shapes]
-    peaks = [peak for name in ("bf16", *eight_bit) if (peak := chip.peak_flops(name))]
-    return max(peaks, key=lambda peak: peak.value, default=None)
-
-
-def _ns(amount: Any, rate: float) -> float | None:
-    return None if is_missing(amount) else float(amount) / rate * NANOSECONDS
+def _sum(values: pd.Series) -> float | None:
+    return float(values.sum()) if values.notna().any() else None

@@ -112,7 +112,7 @@ def _unestimated(reach: Coverage) -> Iterator[Finding]:
     opcodes = ", ".join(f"{opcode} x{count}" for opcode, count in reach.without[:3])
     missing = reach.total - reach.estimated
     yield Finding(
-        f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate and are not in the time "
+        f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate of the compiler's "
         f"({opcodes}): {format_percent(1 - reach.bytes_share)} of the HBM bytes.",
         max(1 - reach.flops_share, 1 - reach.bytes_share),
         "ops",

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from hlotrace.errors import unknown_name
-from hlotrace.views import fusions, memory, modules, ops, problems, summary
+from hlotrace.views import fusions, memory, modules, mxu, ops, problems, roofline, summary
 from hlotrace.views.view import Parameter, Tables, View
 
-VIEWS: tuple[View, ...] = (summary.VIEW, ops.VIEW, fusions.VIEW, memory.VIEW, modules.VIEW, problems.VIEW)
+VIEWS: tuple[View, ...] = (
+    summary.VIEW,
+    ops.VIEW,
+    fusions.VIEW,
+    memory.VIEW,
+    roofline.VIEW,
+    mxu.VIEW,
+    modules.VIEW,
+    problems.VIEW,
+)
 
 
 def view_named(name: str) -> View:
