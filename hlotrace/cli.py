@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated, NoReturn, TextIO
 
@@ -20,6 +21,7 @@ from hlotrace.units import format_bytes
 
 FORMATS = ("table", "json", "csv", "md")
 PIPED_WIDTH = 100
+DEFAULT_CHIPS = "v4,v5e,v5p,v6e,tpu7x"
 
 app = typer.Typer(
     name="hlotrace",
@@ -65,7 +67,10 @@ PathArgument = Annotated[
 def show(
     path: PathArgument,
     view: Annotated[
-        str, typer.Argument(metavar="VIEW", help="summary, ops, fusions, memory, roofline, mxu, modules or problems.")
+        str,
+        typer.Argument(
+            metavar="VIEW", help="summary, ops, fusions, memory, roofline, mxu, chips, modules or problems."
+        ),
     ] = "summary",
     module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
     by: Annotated[
@@ -244,6 +249,67 @@ def capture(
     if not captured.interrupted:
         _summarise(captured.path)
     raise typer.Exit(captured.exit_code)
+
+
+@app.command()
+def chips(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL.py", help="Any script, run unchanged.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's own arguments, after --.")
+    ] = None,
+    targets: Annotated[
+        str, typer.Option(metavar="T,T,…", help="What to compile for: words as `capture --target` takes them.")
+    ] = DEFAULT_CHIPS,
+    entry: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Instead of MODEL.py: a function that returns (fn, args)."),
+    ] = None,
+    module: Annotated[str | None, typer.Option(help="The program to compare; the largest when not given.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Keep the bundle there, for `show`, `view`, `report`."),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="table, json (a record a chip), csv or md.")
+    ] = "table",
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Capture with this interpreter and its jax.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
+) -> None:
+    """Compile a script for several TPUs that need not be here, and compare them: fit, time, use of the chip.
+
+    Ends with 1 when one of the targets has no executable; its row says why.
+    """
+    from hlotrace.capture.run import CaptureOptions, run_capture
+
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS, place="--format")
+    words = tuple(word for word in (part.strip() for part in targets.split(",")) if word)
+    if not words:
+        raise HlotraceError("expected targets separated by commas, such as v5e,v6e", place="--targets")
+    rest = list(arguments or [])
+    if entry is not None and model is not None:
+        rest, model = [model, *rest], None
+    with tempfile.TemporaryDirectory(prefix="hlotrace-chips-") as scratch:
+        options = CaptureOptions(
+            script=Path(model) if model is not None else None,
+            arguments=tuple(rest),
+            entry=entry,
+            out=out or Path(scratch) / "chips",
+            targets=words,
+            python=python,
+            force=force,
+            every_target=True,
+            output_to_stderr=True,
+        )
+        captured = run_capture(options)
+        write(_drawn(_short(captured.path), "chips", {"module": module} if module else {}, form))
+    if out is not None:
+        print(f"hlotrace: {captured.path}", file=sys.stderr)
+    lacking = any(program.failure for program in captured.manifest.programs)
+    lacking |= any(target.error for target in captured.manifest.targets)
+    raise typer.Exit(captured.exit_code or int(lacking))
 
 
 def _summarise(path: Path) -> None:

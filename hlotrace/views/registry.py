@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlotrace.errors import unknown_name
-from hlotrace.views import fusions, memory, modules, mxu, ops, problems, roofline, summary
+from hlotrace.views import chips, fusions, memory, modules, mxu, ops, problems, roofline, summary
 from hlotrace.views.view import Parameter, Tables, View
 
 VIEWS: tuple[View, ...] = (
@@ -13,6 +13,7 @@ VIEWS: tuple[View, ...] = (
     memory.VIEW,
     roofline.VIEW,
     mxu.VIEW,
+    chips.VIEW,
     modules.VIEW,
     problems.VIEW,
 )
