@@ -1,4 +1,4 @@
-"""A Pallas kernel for TPU: a matrix product with a fused GELU, tiled over a grid, with its cost stated for the scheduler.
+"""A Pallas kernel for TPU: a matrix product with a fused GELU, tiled over a grid, that states its cost.
 
 hlotrace capture examples/pallas_matmul.py --target v5e
 hlotrace chips examples/pallas_matmul.py --targets v5e,v6e,tpu7x

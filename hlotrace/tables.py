@@ -336,7 +336,12 @@ PREDICTIONS = Table(
             "string",
             "compute, HBM or VMEM, whichever floor is largest; overhead where starting takes longer; links for a collective",
         ),
-        Column("compute_floor_ns", "int", "FLOPs over the peak of the element type multiplied", "ns"),
+        Column(
+            "compute_floor_ns",
+            "int",
+            "FLOPs over the peak of the element type multiplied; null where `floor_ns` is",
+            "ns",
+        ),
         Column("hbm_floor_ns", "int", "bytes in HBM, read and written, over its bandwidth", "ns"),
         Column("vmem_floor_ns", "int", "bytes read from VMEM, or written if more, over the bandwidth of reading", "ns"),
         Column("estimated_cycles", "int", "the compiler's cost-model estimate of one execution", "cycles"),

@@ -110,7 +110,8 @@ def predictions_table(facts: Facts, chip: Chip | None, *, module: str) -> pa.Tab
     rows = np.flatnonzero(facts.is_launch)
     least = floors(facts, chip)
     named = operation_classes(facts)[rows]
-    floor_ns = np.where(np.isin(named, _WITHOUT_FLOOR), np.nan, least.ns[rows])
+    told = ~np.isin(named, _WITHOUT_FLOOR)
+    floor_ns = np.where(told, least.ns[rows], np.nan)
     moved = facts.traffic.read[rows] + facts.traffic.written[rows]
     known = (facts.traffic.read[rows] >= 0) & (facts.traffic.written[rows] >= 0)
     raw = _raw(facts, rows, chip, least)
@@ -129,9 +130,9 @@ def predictions_table(facts: Facts, chip: Chip | None, *, module: str) -> pa.Tab
         "high_ns": _whole_ns(found.high),
         "floor_ns": _whole_ns(floor_ns),
         "bound_by": _bound_by(least, rows, floor_ns, found.basis == "link model"),
-        "compute_floor_ns": _whole_ns(least.compute[rows]),
-        "hbm_floor_ns": _whole_ns(least.hbm[rows]),
-        "vmem_floor_ns": _whole_ns(least.vmem[rows]),
+        "compute_floor_ns": _whole_ns(np.where(told, least.compute[rows], np.nan)),
+        "hbm_floor_ns": _whole_ns(np.where(told, least.hbm[rows], np.nan)),
+        "vmem_floor_ns": _whole_ns(np.where(told, least.vmem[rows], np.nan)),
         "estimated_cycles": _or_null(facts.cycles[0][rows]),
         "bundle_cycles": _or_null(facts.cycles[1][rows]),
         "flops": _or_null(facts.flops[rows]),

@@ -47,13 +47,14 @@ NOTE = (
 def build(tables: Tables, *, module: str | None) -> list[Block]:
     """One row a target: fit, time and use of the chip."""
     found = chips.places(tables["modules"], tables.manifest, module)
-    frame = _frame([_record(tables, place) for place in found])
+    rows = [_record(tables, place) for place in found]
+    frame = _frame(rows)
     name = next((place.module["name"] for place in found if place.module), "")
     several = "1 target" if len(found) == 1 else f"{len(found)} targets"
     blocks: list[Block] = [Heading(f"{name} on {several}", QUESTION)]
     columns = [column for column in COLUMNS if column.name in ALWAYS or column in telling(frame, COLUMNS)]
     blocks.append(Grid("Chips", frame, tuple(columns), len(frame), NOTE, "module"))
-    blocks += [Note(f"{place.target}: {place.error}", "warning") for place in found if place.error]
+    blocks += [Note(f"{row['target']}: {trouble}", "warning") for row in rows if (trouble := _trouble(row))]
     if len(found) == 1:
         text = "Several chips side by side:"
         blocks.append(Note(text, command="hlotrace chips MODEL.py --targets v5e,v6e,tpu7x -o chips.hlotrace"))
@@ -85,10 +86,16 @@ def _frame(records: list[dict[str, Any]]) -> pd.DataFrame:
 def _verdict(row: dict[str, Any]) -> str:
     if row["fits"] is None:
         return "not known" if row["error"] is None else "no executable"
+    return "yes" if row["fits"] else "no"
+
+
+def _trouble(row: dict[str, Any]) -> str | None:
+    """What stands in the way on a target, in a sentence; None where nothing does."""
     needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
-    if row["fits"] or needed is None or capacity is None or needed <= capacity:
-        return "yes" if row["fits"] else "no"
-    return f"no, {format_bytes(needed - capacity)} over"
+    if row["fits"] is False and needed is not None and capacity is not None and needed > capacity:
+        over = format_bytes(needed - capacity)
+        return f"does not fit by {over}: it needs {format_bytes(needed)}, there are {format_bytes(capacity)}"
+    return row["error"]
 
 
 VIEW = View("chips", "Chips", QUESTION, (MODULE,), build)
