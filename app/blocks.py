@@ -15,7 +15,7 @@ from hlotrace.app.grids import ORIGIN_WORDS, ROW_HEIGHT, data_grid, row_ids
 from hlotrace.app.wiring import aria, data
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
-from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
+from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, Scatter, StackedArea, Treemap
 
 if TYPE_CHECKING:
     from dash.development.base_component import Component
@@ -51,6 +51,8 @@ def draw(block: Block, name: str) -> Component:
             return chart(figures.treemap(block), name, block.title, 300, block.origin)
         case Graph():
             return section(block.title, graph(block, {}))
+        case Scatter():
+            return chart(figures.scatter(block), name, block.title, 340, block.origin)
 
 
 def heading(block: Heading) -> Component:

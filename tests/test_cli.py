@@ -187,7 +187,7 @@ def test_a_narrow_terminal_gets_narrow_lines(run: Run) -> None:
         (("shwo",), "No such command 'shwo'. Did you mean 'show'. See: hlotrace --help"),
         (
             ("show", V5E, "memroy"),
-            "no view is named 'memroy'. Known: memory, summary, ops, fusions, roofline, mxu, modules, problems.",
+            "no view is named 'memroy'. Known: memory, summary, ops, fusions, roofline, mxu, chips, modules, problems.",
         ),
         (("show", V5E, "--format", "xml"), "--format: no format is named 'xml'. Known: md, table, json, csv."),
         (("show", V5E, "--top", "-1"), "--top -1: expected a number of rows, or 0 for all."),

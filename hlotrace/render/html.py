@@ -15,9 +15,22 @@ from hlotrace.render import svg
 from hlotrace.render.cells import Column, columns_of
 from hlotrace.render.palette import colour, has_colour
 from hlotrace.render.svg_graph import graph
+from hlotrace.render.svg_scatter import scatter
 from hlotrace.render.svg_treemap import treemap
 from hlotrace.units import format_percent, format_value, is_missing
-from hlotrace.views.blocks import Bars, Block, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
+from hlotrace.views.blocks import (
+    Bars,
+    Block,
+    Figure,
+    Figures,
+    Graph,
+    Grid,
+    Heading,
+    Note,
+    Scatter,
+    StackedArea,
+    Treemap,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -69,6 +82,9 @@ def draw(block: Block) -> str:
             return _chart(block.title, treemap(block), block.origin, "Area: " + block.unit)
         case Graph():
             return _chart(block.title, graph(block), "compiler", _GRAPH_NOTE)
+        case Scatter():
+            note = f"{block.y_label} over {block.x_label}, both logarithmic."
+            return _chart(block.title, scatter(block), block.origin, note, list(dict.fromkeys(block.groups)))
 
 
 _GRAPH_NOTE = "Strong edges go through memory; thin ones stay inside the fusion. On them: the bytes of the value."

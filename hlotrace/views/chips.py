@@ -1,9 +1,9 @@
 """Which chip does the program fit, and how fast would it be there?
 
 jit_layer on 5 targets
-target   fits  HBM needed (MiB)  of (GiB)  predicted (us)  at least  at most   floor  bound by       MFU (%)
-v5e:2x2  yes             161.92     15.75          754.31    597.55  1087.18  375.78  HBM bandwidth     37.1
-v6e:2x2  yes             161.37     31.24          291.50    230.90   461.47  187.89  HBM bandwidth     22.2
+target   fits  HBM (MiB)  there is (GiB)  predicted (us)  at least  at most   floor  bound by       MFU (%)
+v5e:2x2  yes      161.92           15.75          754.31    597.55  1087.18  375.78  HBM bandwidth     37.1
+v6e:2x2  yes      161.37           31.24          291.50    230.90   461.47  187.89  HBM bandwidth     22.2
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ QUESTION = "Which chips does the program fit, and how fast would it be there?"
 COLUMNS = (
     ShownColumn("target", "target", emphasis="code"),
     ShownColumn("verdict", "fits"),
-    ShownColumn("hbm_needed_bytes", "HBM needed", "bytes"),
-    ShownColumn("hbm_peak_bytes", "HBM peak", "bytes"),
-    ShownColumn("hbm_capacity_bytes", "HBM there is", "bytes"),
+    ShownColumn("hbm_needed_bytes", "HBM", "bytes"),
+    ShownColumn("hbm_peak_bytes", "at peak", "bytes"),
+    ShownColumn("hbm_capacity_bytes", "there is", "bytes"),
     ShownColumn("predicted_ns", "predicted", "ns", "predicted"),
     ShownColumn("low_ns", "at least", "ns", "predicted"),
     ShownColumn("high_ns", "at most", "ns", "predicted"),
@@ -39,8 +39,9 @@ COLUMNS = (
 )
 ALWAYS = ("target", "verdict", "predicted_ns")
 NOTE = (
-    "Times are of one run on one device, which is a core on v2, v3, v4 and tpu7x and a chip elsewhere; memory is of "
-    "one device. Which classes of kernels were measured: docs/accuracy.md."
+    "Times are of one run on one device, which is a core on v2, v3, v4 and tpu7x and a chip elsewhere. HBM is what one "
+    "device needs, code included, the most that is alive at once, and what it has. Which classes of kernels were "
+    "measured: docs/accuracy.md."
 )
 
 

@@ -12,16 +12,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import costs, predicted
+from hlotrace.units import format_bytes, format_count, format_ns
 from hlotrace.views import times
-from hlotrace.views.blocks import Block, Figures, Grid, Note, ShownColumn
+from hlotrace.views.blocks import Block, Figures, Grid, Note, Scatter, ShownColumn
 from hlotrace.views.common import cut, opening, problems_tail, rows_of, telling, with_source
 from hlotrace.views.view import MODULE, TOP, Tables, View
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hlotrace.devices import Chip
+
 QUESTION = "How long would it run on the chip, and what bounds each kernel?"
 
+MOST_POINTS = 300
+COLOURED_AS = {
+    "matmul fusion": "matmul",
+    "reduce": "reduction",
+    "data movement fusion": "data movement",
+    "bare broadcast, copy or convert": "data movement",
+    "bare slice or pad": "data movement",
+    "gather or scatter": "data movement",
+    "Pallas call": "custom call",
+    "host transfer": "host",
+}
+"""The palette's names of classes that have others."""
 PLACE = ["computation", "instruction"]
 COLUMNS = (
     ShownColumn("instruction", "op", emphasis="code"),
@@ -34,14 +49,14 @@ COLUMNS = (
     ShownColumn("basis", "basis"),
     ShownColumn("flops_total", "FLOPs", "flop", "predicted"),
     ShownColumn("hbm_bytes_total", "HBM bytes", "bytes", "predicted"),
-    ShownColumn("intensity", "FLOPs a byte"),
+    ShownColumn("intensity", "FLOPs a byte", "count", "predicted"),
     ShownColumn("execution_count", "runs", "count", "predicted"),
     ShownColumn("source", "source", emphasis="path"),
 )
 UNUSUAL = (
     ShownColumn("instruction", "op", emphasis="code"),
     ShownColumn("class", "class"),
-    ShownColumn("ratio", "times the floor"),
+    ShownColumn("ratio", "times the floor", "count", "predicted"),
     ShownColumn("predicted_total_ns", "predicted", "ns", "predicted"),
     ShownColumn("floor_total_ns", "floor", "ns", "predicted"),
     ShownColumn("basis", "basis"),
@@ -66,12 +81,54 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
     ordered = frame.sort_values("predicted_total_ns", ascending=False, kind="stable", na_position="last")
     note = "Times, FLOPs and bytes are of one run of the module. A value in VMEM is no HBM traffic, a transfer is."
     blocks.append(Grid("Kernels", cut(ordered, top), telling(ordered, COLUMNS), len(ordered), note, "instruction"))
+    blocks += chart(ordered, costs.chip_of(row))
     odd = predicted.unusual(ordered)
     if len(odd):
         least, most = predicted.USUAL_RATIOS
         note = f"Outside {least:g} to {most:g} times the floor, of those with a floor of a microsecond or more."
         blocks.append(Grid("Far from the floor", cut(odd, top), telling(odd, UNUSUAL), len(odd), note, "instruction"))
     return [*blocks, *problems_tail(tables)]
+
+
+def chart(frame: pd.DataFrame, chip: Chip | None) -> list[Block]:
+    """Each kernel with FLOPs and HBM traffic under the roofs of the chip; nothing where there is no such kernel."""
+    known = (frame["flops"] > 0) & (frame["hbm_bytes"] > 0) & (frame["predicted_ns"] > 0)
+    shown = frame[known.fillna(False).astype(bool)].head(MOST_POINTS)
+    peak = chip.peak_flops("bf16") if chip is not None else None
+    if shown.empty or chip is None or peak is None:
+        return []
+    x = [float(value) for value in shown["intensity"]]
+    speed = shown["flops"].astype("float64") / shown["predicted_ns"].astype("float64") * 1e9
+    y = [float(value) for value in speed]
+    slope, top = chip.device_hbm_bandwidth.value, peak.value
+    ridge = top / slope
+    left, right = min(*x, ridge / 10), max(*x, ridge * 10)
+    roofs: dict[str, tuple[tuple[float, float], ...]] = {
+        f"HBM {slope / 1e9:,.0f} GB/s": ((left, slope * left), (ridge, top)),
+        f"bf16 {format_count(top)}FLOP/s": ((ridge, top), (right, top)),
+    }
+    hover = (
+        f"{name}\n{format_ns(ns)}, {format_count(flops)}FLOP, {format_bytes(moved)}"
+        for name, ns, flops, moved in zip(
+            shown["instruction"], shown["predicted_ns"], shown["flops"], shown["hbm_bytes"], strict=True
+        )
+    )
+    groups = (COLOURED_AS.get(name, name) for name in shown["class"])
+    title = f"Roofline: {len(shown):,} of {len(frame):,} kernels, those with FLOPs and HBM traffic"
+    axes = ("FLOPs a byte of HBM", "FLOP/s, predicted")
+    return [
+        Scatter(
+            title,
+            tuple(shown["instruction"]),
+            tuple(groups),
+            tuple(x),
+            tuple(y),
+            *axes,
+            roofs,
+            "predicted",
+            tuple(hover),
+        )
+    ]
 
 
 def launches(tables: Tables, row: dict[str, Any]) -> pd.DataFrame:
