@@ -274,8 +274,11 @@ def scatter(block: Scatter) -> Figure:
     roofs = [
         {
             "type": "scatter",
-            "mode": "lines",
+            "mode": "lines+text",
             "name": text(name),
+            "text": [*("" for _ in roof[1:]), text(name)],
+            "textposition": "top left",
+            "textfont": FONT,
             "x": [x for x, _ in roof],
             "y": [y for _, y in roof],
             "line": {"color": UNKNOWN, "width": 1.5},
