@@ -212,6 +212,26 @@ def test_collectives_go_over_two_links():
     assert np.isnan(link_ns(facts, np.flatnonzero(facts.is_launch), chip_by_name("v3"))).all()
 
 
+def test_a_collective_that_a_sparse_core_runs_is_found_in_what_it_calls():
+    small, whole = "f32[1024]{0:T(1024)}", "f32[4096]{0:T(1024)}"
+    inner = f"""called {{
+  c = {small} parameter(0)
+  ROOT g = {whole} all-gather(c), replica_groups={{{{0,1,2,3}}}}, dimensions={{0}}
+}}
+
+around {{
+  b = {small} parameter(0)
+  ROOT k = {whole} call(b), to_apply=called
+}}
+"""
+    start = f's = (({small}), {whole}, u32[]) async-start(a), async_execution_thread="sparsecore", calls=around'
+    done = f"ROOT d = {whole} async-done(s), calls=around"
+    text = entry(f"a = {small} parameter(0)", start, done, before=inner, header="HloModule m, num_partitions=4")
+    row = rows(text)["s"]
+    assert (row["class"], row["basis"]) == ("collective", "link model")
+    assert row["predicted_ns"] == max(round(3 * 4096 / 90e9 * 1e9), round(calibration().overhead_ns))
+
+
 TIMES = st.one_of(st.just(float("nan")), st.floats(0, 1e12))
 
 

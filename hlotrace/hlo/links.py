@@ -17,6 +17,8 @@ import numpy as np
 from hlotrace.hlo.category import COLLECTIVES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from hlotrace.devices import Chip
@@ -96,14 +98,19 @@ def _devices(facts: Facts) -> int:
 
 def _collective_of(facts: Facts, row: int, is_collective: NDArray[np.bool_]) -> int | None:
     """The row itself, or the one collective that it applies; None where there is none, or more than one."""
-    if is_collective[row]:
-        return row
+    found = list(_collectives_in(facts, row, is_collective))
+    return found[0] if len(found) == 1 else None
+
+
+def _collectives_in(facts: Facts, row: int, is_collective: NDArray[np.bool_]) -> Iterator[int]:
+    """Also those that what it applies calls, as an async start on a SparseCore does."""
     applied = int(facts.graph.applied[row])
-    if applied < 0:
-        return None
-    start, end = facts.hlo.computation_start[applied : applied + 2].tolist()
-    inside = np.flatnonzero(is_collective[start:end])
-    return start + int(inside[0]) if len(inside) == 1 else None
+    if is_collective[row]:
+        yield row
+    elif applied >= 0:
+        start, end = facts.hlo.computation_start[applied : applied + 2].tolist()
+        for inside in range(start, end):
+            yield from _collectives_in(facts, inside, is_collective)
 
 
 def _sent(facts: Facts, row: int, devices: int) -> float | None:
