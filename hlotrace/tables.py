@@ -346,8 +346,13 @@ PREDICTIONS = Table(
         Column("vmem_floor_ns", "int", "bytes read from VMEM, or written if more, over the bandwidth of reading", "ns"),
         Column("estimated_cycles", "int", "the compiler's cost-model estimate of one execution", "cycles"),
         Column("bundle_cycles", "int", "cycles of the scheduled VLIW bundles, where dumped", "cycles"),
-        Column("flops", "int", "floating-point operations of one execution", "flop"),
-        Column("hbm_bytes", "int", "bytes of HBM that one execution reads and writes (our model)", "bytes"),
+        Column("flops", "int", "floating-point operations of one execution; null for Pallas calls", "flop"),
+        Column(
+            "hbm_bytes",
+            "int",
+            "bytes of HBM that one execution reads and writes (our model); null for Pallas calls",
+            "bytes",
+        ),
         Column("execution_count", "int", "executions in one run of the module; null when unknown", "count"),
     ),
 )

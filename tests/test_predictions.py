@@ -115,8 +115,8 @@ def kernel(config: str = "") -> str:
 def test_a_kernel_without_an_estimate_is_unknown_and_not_0():
     row = rows(kernel())["k"]
     assert (row["class"], row["basis"]) == ("Pallas call", "unknown")
-    known = [row[name] for name in ("predicted_ns", "low_ns", "high_ns", "floor_ns", "bound_by", "is_calibrated")]
-    assert known == [None] * 6
+    names = ("predicted_ns", "low_ns", "high_ns", "floor_ns", "hbm_floor_ns", "bound_by", "is_calibrated", "flops")
+    assert [row[name] for name in (*names, "hbm_bytes")] == [None] * 9
 
 
 def test_a_kernel_goes_by_its_own_estimate():

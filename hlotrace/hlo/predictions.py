@@ -114,6 +114,7 @@ def predictions_table(facts: Facts, chip: Chip | None, *, module: str) -> pa.Tab
     floor_ns = np.where(told, least.ns[rows], np.nan)
     moved = facts.traffic.read[rows] + facts.traffic.written[rows]
     known = (facts.traffic.read[rows] >= 0) & (facts.traffic.written[rows] >= 0)
+    is_kernel = named == CLASSES.index("Pallas call")
     raw = _raw(facts, rows, chip, least)
     found = predict(named, raw, floor_ns, known & (moved > 0))
     hlo = facts.hlo
@@ -135,8 +136,8 @@ def predictions_table(facts: Facts, chip: Chip | None, *, module: str) -> pa.Tab
         "vmem_floor_ns": _whole_ns(np.where(told, least.vmem[rows], np.nan)),
         "estimated_cycles": _or_null(facts.cycles[0][rows]),
         "bundle_cycles": _or_null(facts.cycles[1][rows]),
-        "flops": _or_null(facts.flops[rows]),
-        "hbm_bytes": _or_null(np.where(known, moved, -1)),
+        "flops": _or_null(np.where(is_kernel, -1, facts.flops[rows])),
+        "hbm_bytes": _or_null(np.where(known & ~is_kernel, moved, -1)),
         "execution_count": _or_null(facts.execution.executions[facts.graph.computation[rows]]),
     }
     return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
