@@ -82,6 +82,9 @@ def show(
         str | None, typer.Option(metavar="SPACE", help="memory: a memory space by name or number, such as vmem or 1.")
     ] = None,
     at: Annotated[int | None, typer.Option(help="memory: a schedule position; the peak when not given.")] = None,
+    model_flops: Annotated[
+        int | None, typer.Option(metavar="N", help="roofline: FLOPs of one run on one device, for the MFU.")
+    ] = None,
     top: Annotated[int | None, typer.Option(help="How many rows to show; 0 shows all.")] = None,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="table, json (a list of records), csv or md.")
@@ -102,6 +105,7 @@ def show(
         "fusion": fusion,
         "memory_space": memory_space,
         "at": at,
+        "model_flops": model_flops,
         "top": top,
     }
     values = {name: value for name, value in given.items() if value is not None}

@@ -160,6 +160,14 @@ def test_one_mfu_only_when_the_compiler_told_most_of_the_time(synthetic):
     assert prediction(synthetic, custom_call_1=KERNEL, multiply_1=longer).mfu is None
 
 
+def test_an_mfu_of_given_flops_takes_kernels_too(synthetic):
+    found = prediction(synthetic)
+    assert found.mfu_of(197_000_000, chip_by_name("v5e")) == pytest.approx(1_000 / 820_000)
+    assert found.mfu_of(1, None) is None
+    longer = {"predicted_ns": 300_000, "high_ns": 300_000}
+    assert prediction(synthetic, multiply_1=longer).mfu_of(1, chip_by_name("v5e")) is None
+
+
 def test_rematerialised_products_are_in_the_hfu_alone(synthetic):
     rows = synthetic.layer_rows()
     again = synthetic.instruction_row("after_codegen", "f1", "dot.1.remat2", "dot", operands=["param_0", "param_0"])

@@ -194,3 +194,12 @@ def test_parameters_that_a_view_does_not_know_are_told_with_the_known_ones(synth
         view_named("fusion")
     with pytest.raises(HlotraceError, match=r"no fusion is named 'fusion\.2'.*fusion\.1"):
         view_named("fusions").build(tables, fusion="fusion.2")
+
+
+def test_the_roofline_takes_the_flops_of_the_model(synthetic):
+    tables = tables_of(synthetic, "layer_rows")
+    blocks = view_named("roofline").build(tables, model_flops=197_000_000)
+    mfu = next(item for item in of_kind(blocks, Figures)[0].items if item.label == "MFU")
+    assert mfu.value == pytest.approx(1_000 / 820_000)
+    with pytest.raises(HlotraceError, match="above 0"):
+        view_named("roofline").build(tables, model_flops=0)

@@ -68,9 +68,18 @@ class Prediction:
         """The same without rematerialised products: model FLOPs utilisation."""
         return self.hfu * self.model_share if self.hfu is not None and self.model_share is not None else None
 
+    def mfu_of(self, model_flops: int, chip: Chip | None) -> float | None:
+        """The MFU by given FLOPs of one run on one device, at the bf16 peak; also with Pallas calls."""
+        peak = chip.peak_flops("bf16") if chip is not None else None
+        return model_flops / peak.value * 1e9 / self.ns if peak is not None and self._is_the_compilers else None
+
+    @property
+    def _is_the_compilers(self) -> bool:
+        return self.ns > 0 and self.compilers_share >= ENOUGH_FOR_MFU
+
     @property
     def _tells_utilisation(self) -> bool:
-        return self.ns > 0 and self.compilers_share >= ENOUGH_FOR_MFU and not self.has_kernels
+        return self._is_the_compilers and not self.has_kernels
 
 
 def predict(

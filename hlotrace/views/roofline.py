@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import costs, predicted
+from hlotrace.errors import HlotraceError
 from hlotrace.units import format_bytes, format_count, format_ns
 from hlotrace.views import times
 from hlotrace.views.blocks import Block, Figures, Grid, Note, Scatter, ShownColumn
 from hlotrace.views.common import cut, opening, problems_tail, rows_of, telling, with_source
-from hlotrace.views.view import MODULE, TOP, Tables, View
+from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 QUESTION = "How long would it run on the chip, and what bounds each kernel?"
 
+MODEL_FLOPS = Parameter("model_flops", "int", "FLOPs of one run on one device, for the MFU")
 MOST_POINTS = 300
 COLOURED_AS = {
     "matmul fusion": "matmul",
@@ -64,15 +66,17 @@ UNUSUAL = (
 )
 
 
-def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
+def build(tables: Tables, *, module: str | None, model_flops: int | None, top: int) -> list[Block]:
     """The time of a module, and of each of its launches, against the roofs of the chip."""
+    if model_flops is not None and model_flops <= 0:
+        raise HlotraceError("expected FLOPs of one run, above 0", place=f"--model-flops {model_flops}")
     row, blocks = opening(tables, module, QUESTION)
     frame = launches(tables, row)
     if frame.empty:
         return [*blocks, nothing(row), *problems_tail(tables)]
     found = times.prediction_of(tables, row)
     if found is not None:
-        figures = (*times.time_figures(found, costs.chip_of(row)), *times.overlap_figures(found))
+        figures = (*times.time_figures(found, costs.chip_of(row), model_flops), *times.overlap_figures(found))
         blocks += [Figures((*figures, times.floor_figure(found.floor))), *times.reservations(found)]
     else:
         blocks.append(
@@ -151,4 +155,4 @@ def nothing(row: dict[str, Any]) -> Note:
     return Note("No prediction: these files do not say which chip it was compiled for.", "missing", capture)
 
 
-VIEW = View("roofline", "Roofline", QUESTION, (MODULE, TOP), build)
+VIEW = View("roofline", "Roofline", QUESTION, (MODULE, MODEL_FLOPS, TOP), build)

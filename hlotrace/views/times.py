@@ -26,15 +26,18 @@ def prediction_of(tables: Tables, row: dict[str, Any]) -> Prediction | None:
     return predicted.predict(instructions, rows_of(tables, "computations", name), predictions, row)
 
 
-def time_figures(found: Prediction, chip: Chip | None) -> list[Figure]:
-    """The time with its range, and MFU and HFU where they can be told."""
+def time_figures(found: Prediction, chip: Chip | None, model_flops: int | None = None) -> list[Figure]:
+    """The time with its range, and MFU and HFU where they can be told; by the model's FLOPs where they are given."""
     clock = f", at {chip.clock.value / 1e9:g} GHz ({chip.clock.basis})" if chip is not None and chip.clock else ""
     detail = (
         f"{format_ns(found.low_ns)} to {format_ns(found.high_ns)}; {found.compilers_share:.0%} of it the compiler's "
         f"estimate{clock}"
     )
     figures = [Figure("predicted time of one run", found.ns, "ns", "predicted", detail)]
-    if found.mfu is not None and found.hfu is not None:
+    if model_flops is not None:
+        words = f"{format_count(model_flops)}FLOP, as given, at the bf16 peak"
+        figures.append(Figure("MFU", found.mfu_of(model_flops, chip), "share", "predicted", words))
+    elif found.mfu is not None and found.hfu is not None:
         again = "" if found.model_share == 1 else f"; with rematerialised products (HFU) {format_percent(found.hfu)}"
         figures.append(Figure("MFU", found.mfu, "share", "predicted", f"FLOPs at the peaks of their types{again}"))
     return figures
