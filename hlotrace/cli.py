@@ -120,11 +120,17 @@ def show(
     write(_drawn(path, chosen.name, values, form))
 
 
-def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO | None = None) -> str:
+def _drawn(
+    path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO | None = None, *, stays: bool = True
+) -> str:
+    """A view of a path as text; of one that does not stay without the commands that would open it again."""
     from hlotrace.load import load
+    from hlotrace.views.blocks import Note
     from hlotrace.views.registry import view_named
 
     blocks = view_named(view).build(load(path, progress=reading()), **values)
+    if not stays:
+        blocks = [block for block in blocks if not (isinstance(block, Note) and block.command)]
     if form == "json":
         from hlotrace.render.records import to_json
 
@@ -308,9 +314,10 @@ def chips(
             output_to_stderr=True,
         )
         captured = run_capture(options)
-        write(_drawn(_short(captured.path), "chips", {"module": module} if module else {}, form))
-    if out is not None:
-        print(f"hlotrace: {captured.path}", file=sys.stderr)
+        values: dict[str, str | int] = {"module": module} if module else {}
+        write(_drawn(_short(captured.path), "chips", values, form, stays=out is not None))
+    where = captured.path if out is not None else "the bundle is not kept; -o DIR keeps it for show, view and report"
+    print(f"hlotrace: {where}", file=sys.stderr)
     lacking = any(program.failure for program in captured.manifest.programs)
     lacking |= any(target.error for target in captured.manifest.targets)
     raise typer.Exit(captured.exit_code or int(lacking))

@@ -70,6 +70,18 @@ def test_a_program_is_chosen_by_name_for_all_targets(synthetic):
         view_named("chips").build(tables(synthetic), module="jit_nothing")
 
 
+@pytest.mark.tpu_compiler
+def test_without_a_place_the_bundle_is_gone_and_no_command_names_it(tpu_compiler, tmp_path: Path) -> None:
+    script = tmp_path / "model.py"
+    script.write_text("import jax, jax.numpy as jnp\njax.jit(lambda x: x @ x)(jnp.ones((512, 512)))\n")
+    done = chips(str(script), "--targets", "v5e")
+    assert done.returncode == 0, done.stderr
+    assert "v5e:2x2" in done.stdout
+    assert "$ hlotrace" not in done.stdout
+    assert "-o DIR keeps it" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["model.py"]
+
+
 def chips(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hlotrace", "chips", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
