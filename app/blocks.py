@@ -16,7 +16,7 @@ from hlotrace.app.wiring import aria, data
 from hlotrace.app.words import meaning
 from hlotrace.render.graph_layout import place
 from hlotrace.units import format_percent, format_value, is_missing
-from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
+from hlotrace.views.blocks import Bars, Figure, Figures, Graph, Grid, Heading, Note, Scatter, StackedArea, Treemap
 
 if TYPE_CHECKING:
     from dash.development.base_component import Component
@@ -52,6 +52,8 @@ def draw(block: Block, name: str) -> Component:
             return chart(figures.treemap(block), name, block.title, 300, block.origin)
         case Graph():
             return section(block.title, graph(block, {}))
+        case Scatter():
+            return chart(figures.scatter(block), name, block.title, 340, block.origin)
 
 
 def heading(block: Heading) -> Component:

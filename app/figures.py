@@ -15,7 +15,7 @@ from hlotrace.render.palette import UNKNOWN, colour, has_colour
 from hlotrace.units import column_scale, end_of, format_amount, format_value
 
 if TYPE_CHECKING:
-    from hlotrace.views.blocks import Bars, StackedArea, Treemap
+    from hlotrace.views.blocks import Bars, Scatter, StackedArea, Treemap
 
 Figure = dict[str, Any]
 
@@ -268,4 +268,42 @@ def treemap(block: Treemap) -> Figure:
             }
         ],
         "layout": layout(margin={"l": 0, "r": 0, "t": 0, "b": 0}, dragmode=False),
+    }
+
+
+def scatter(block: Scatter) -> Figure:
+    """Points under roofs on logarithmic axes; each point's id is its label."""
+    roofs = [
+        {
+            "type": "scatter",
+            "mode": "lines+text",
+            "name": text(name),
+            "text": [*("" for _ in roof[1:]), text(name)],
+            "textposition": "top left",
+            "textfont": FONT,
+            "x": [x for x, _ in roof],
+            "y": [y for _, y in roof],
+            "line": {"color": UNKNOWN, "width": 1.5},
+            "hoverinfo": "name",
+        }
+        for name, roof in block.roofs.items()
+    ]
+    hover = block.hover or block.labels
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": list(block.x),
+        "y": list(block.y),
+        "customdata": list(block.labels),
+        "hovertext": [text(words).replace("\n", "<br>") for words in hover],
+        "hoverinfo": "text",
+        "marker": {"color": [colour(group) for group in block.groups], "size": 9, "opacity": 0.85},
+    }
+    axis = {"type": "log", "fixedrange": True, "dtick": 1, "exponentformat": "power", "zeroline": False}
+    return {
+        "data": [*roofs, points],
+        "layout": layout(
+            xaxis={**axis, "title": axis_title(block.x_label)},
+            yaxis={**axis, "title": axis_title(block.y_label)},
+        ),
     }

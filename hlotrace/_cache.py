@@ -145,7 +145,7 @@ def _code_key() -> str:
     for name in _READING_PACKAGES:
         spec = importlib.util.find_spec(name)
         for place in (spec.submodule_search_locations or ()) if spec else ():
-            files += Path(place).glob("*.py")
+            files += [*Path(place).glob("*.py"), *Path(place).glob("*.csv")]
     stamps = [f"{file} {info.st_size} {info.st_mtime_ns}" for file in sorted(files) if (info := file.stat())]
     return "\n".join([f"{FORMAT} {hlotrace.__version__}", *stamps])
 

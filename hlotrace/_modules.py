@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hlotrace.devices import chip_of
 from hlotrace.hlo.branches import costliest
 from hlotrace.hlo.schedule import is_scheduled
 from hlotrace.hlo.tables import module_tables
@@ -68,14 +69,16 @@ class Part:
 
 
 def make_part(stages: list[Stage], row: dict[str, Any], schedule: tuple[str, ...] | None, problems: Problems) -> Part:
-    """The tables of a module's stages, in the order of the pipeline; `fusions` are the final stage's.
+    """The tables of a module's stages, in the order of the pipeline; `fusions` and `predictions` are the final one's.
 
     Args:
-        row: what is known of it already; `module` and `platform` are.
+        row: what is known of it already; `module`, `platform`, `target` and `device_kind` are.
         schedule: instructions in the order of the flattened schedule, where a dump lists them.
     """
-    tables: dict[str, list[pa.Table]] = {"computations": [], "instructions": [], "fusions": []}
+    tables: dict[str, list[pa.Table]] = {"computations": [], "instructions": [], "fusions": [], "predictions": []}
+    chip = chip_of(row["target"], row["device_kind"])
     for stage in stages:
+        is_final = stage is stages[-1]
         problems.add_all(stage.path, stage.hlo.problems)
         made = module_tables(
             stage.hlo,
@@ -83,11 +86,13 @@ def make_part(stages: list[Stage], row: dict[str, Any], schedule: tuple[str, ...
             stage=stage.name,
             platform=row["platform"] or "",
             schedule=None if stage.name == BEFORE else schedule,
+            chip=chip if is_final else None,
         )
         tables["computations"].append(made["computations"])
         tables["instructions"].append(made["instructions"])
-        if stage is stages[-1]:
+        if is_final:
             tables["fusions"].append(made["fusions"])
+            tables["predictions"].append(made["predictions"])
     return Part(tables, {**header_columns(stages), **figures(stages, tables["instructions"]), **row})
 
 

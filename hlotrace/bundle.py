@@ -117,7 +117,11 @@ class OtherCompile:
 
 @dataclass(frozen=True)
 class Target:
-    """What was compiled for: the word that was asked for and what was chosen for it."""
+    """What was compiled for: the word that was asked for and what was chosen for it, for which `reason`.
+
+    Attributes:
+        error: what went wrong under it, null when the script ran to its end; programs may be missing then.
+    """
 
     requested: str
     target: str
@@ -125,6 +129,7 @@ class Target:
     device_kind: str | None
     device_count: int
     reason: str = ""
+    error: str | None = None
 
 
 @dataclass(frozen=True)

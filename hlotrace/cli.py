@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated, NoReturn, TextIO
 
@@ -22,6 +23,7 @@ DATA_FORMATS = ("json", "csv")
 """What programs read: all rows, unless a number is given."""
 FORMATS = ("table", *DATA_FORMATS, "md")
 PIPED_WIDTH = 100
+DEFAULT_CHIPS = "v4,v5e,v5p,v6e,tpu7x"
 
 app = typer.Typer(
     name="hlotrace",
@@ -69,7 +71,9 @@ def show(
     view: Annotated[
         str,
         typer.Argument(
-            metavar="VIEW", help="summary, ops, fusions, memory, profile, steps, collectives, modules or problems."
+            metavar="VIEW",
+            help="summary, ops, fusions, memory, roofline, mxu, chips, profile, steps, collectives, modules "
+            "or problems.",
         ),
     ] = "summary",
     module: Annotated[str | None, typer.Option(help="The module to look at; the largest when not given.")] = None,
@@ -91,6 +95,9 @@ def show(
         str | None, typer.Option(metavar="SPACE", help="memory: a memory space by name or number, such as vmem or 1.")
     ] = None,
     at: Annotated[int | None, typer.Option(help="memory: a schedule position; the peak when not given.")] = None,
+    model_flops: Annotated[
+        int | None, typer.Option(metavar="N", help="roofline: FLOPs of one run on one device, for the MFU.")
+    ] = None,
     top: Annotated[int | None, typer.Option(help="How many rows to show; 0 shows all, as json and csv do.")] = None,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="table, json (a list of records), csv or md.")
@@ -112,6 +119,7 @@ def show(
         "fusion": fusion,
         "memory_space": memory_space,
         "at": at,
+        "model_flops": model_flops,
         "top": top,
     }
     values = {name: value for name, value in given.items() if value is not None}
@@ -128,11 +136,17 @@ def show(
     write(_drawn(path, chosen.name, values, form))
 
 
-def _drawn(path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO | None = None) -> str:
+def _drawn(
+    path: str, view: str, values: dict[str, str | int], form: str, stream: TextIO | None = None, *, stays: bool = True
+) -> str:
+    """A view of a path as text; of one that does not stay without the commands that would open it again."""
     from hlotrace.load import load
+    from hlotrace.views.blocks import Note
     from hlotrace.views.registry import view_named
 
     blocks = view_named(view).build(load(path, progress=reading()), **values)
+    if not stays:
+        blocks = [block for block in blocks if not (isinstance(block, Note) and block.command)]
     if form == "json":
         from hlotrace.render.records import to_json
 
@@ -272,6 +286,68 @@ def _arguments_of_entry(words: list[str]) -> list[str]:
             "give this script or --entry, one of the two", place=words[0], remedy="The entry's arguments come after --."
         )
     return words
+
+
+@app.command()
+def chips(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL.py", help="Any script, run unchanged.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="The script's own arguments, after --.")
+    ] = None,
+    targets: Annotated[
+        str, typer.Option(metavar="T,T,…", help="What to compile for: words as `capture --target` takes them.")
+    ] = DEFAULT_CHIPS,
+    entry: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="Instead of MODEL.py: a function that returns (fn, args)."),
+    ] = None,
+    module: Annotated[str | None, typer.Option(help="The program to compare; the largest when not given.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="DIR", help="Keep the bundle there, for `show`, `view`, `report`."),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="table, json (a record a chip), csv or md.")
+    ] = "table",
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Capture with this interpreter and its jax.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a bundle that is there.")] = False,
+) -> None:
+    """Compile a script for several TPUs that need not be here, and compare them: fit, time, use of the chip.
+
+    Ends with 1 when one of the targets has no executable; its row says why.
+    """
+    from hlotrace.capture.run import CaptureOptions, run_capture
+
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS, place="--format")
+    words = tuple(word for word in (part.strip() for part in targets.split(",")) if word)
+    if not words:
+        raise HlotraceError("expected targets separated by commas, such as v5e,v6e", place="--targets")
+    rest = list(arguments or [])
+    if entry is not None and model is not None:
+        rest, model = _arguments_of_entry([model, *rest]), None
+    with tempfile.TemporaryDirectory(prefix="hlotrace-chips-") as scratch:
+        options = CaptureOptions(
+            script=Path(model) if model is not None else None,
+            arguments=tuple(rest),
+            entry=entry,
+            out=out or Path(scratch) / "chips",
+            targets=words,
+            python=python,
+            force=force,
+            every_target=True,
+            output_to_stderr=True,
+        )
+        captured = run_capture(options)
+        values: dict[str, str | int] = {"module": module} if module else {}
+        write(_drawn(_short(captured.path), "chips", values, form, stays=out is not None))
+    where = captured.path if out is not None else "the bundle is not kept; -o DIR keeps it for show, view and report"
+    print(f"hlotrace: {where}", file=sys.stderr)
+    lacking = any(program.failure for program in captured.manifest.programs)
+    lacking |= any(target.error for target in captured.manifest.targets)
+    raise typer.Exit(captured.exit_code or int(lacking))
 
 
 def _summarise(path: Path) -> None:

@@ -49,6 +49,7 @@ class Chip:
         hbm: HBM of a chip in bytes; `hbm_usable` is what the compiler lets one device use.
         hbm_bandwidth: bytes/s of a chip.
         vmem: bytes of a core. cmem: bytes of a chip; None where it has none.
+        vmem_bandwidth: bytes/s that a core reads; None where nothing but the clock tells it.
         clock: Hz of a core; None where no source exists.
         mxus: matrix units of a core. mxu_size: rows and columns of each.
         ici_link_bandwidth: bytes/s of a link in one direction. ici_links: links of a chip.
@@ -68,6 +69,7 @@ class Chip:
     mxus: Sourced
     mxu_size: Sourced
     clock: Sourced | None = None
+    vmem_bandwidth: Sourced | None = None
     cmem: Sourced | None = None
     sparse_cores: Sourced | None = None
     ici_links: Sourced | None = None
@@ -108,6 +110,14 @@ class Chip:
         """VMEM of one device in bytes."""
         return self.vmem.scaled(self.cores_per_device)
 
+    @property
+    def device_vmem_bandwidth(self) -> Sourced | None:
+        """Bytes/s that one device reads from VMEM; None where not even the clock is known."""
+        known = self.vmem_bandwidth
+        if known is None and self.clock is not None:
+            known = Sourced(self.clock.value * _VECTOR_LOADS, _VECTOR_LOADS_SOURCE, "guess")
+        return known.scaled(self.cores_per_device) if known else None
+
     def with_devices(self, devices: int) -> Chip:
         """The chip run as `devices` devices: a v4 host usually joins both cores into one (megacore)."""
         return replace(self, devices=devices, hbm_usable=self.hbm_usable.scaled(self.devices / devices))
@@ -123,6 +133,10 @@ _PEAK_OF = {
     "f8e4m3b11fnuz": "f8",
 }
 """Element types that share another's peak."""
+
+
+_VECTOR_LOADS = 3 * 8 * 128 * 4
+_VECTOR_LOADS_SOURCE = "clock x 3 vector loads of 8x128 words a cycle, as v5e's compiler schedules them"
 
 
 def _usable(gib: float) -> Sourced:
@@ -243,6 +257,7 @@ CHIPS: tuple[Chip, ...] = (
         mxus=Sourced(2, JAX),
         mxu_size=Sourced(256, JAX),
         clock=_clock(1.75e9, "guess", _DOUBLED_MXU),
+        vmem_bandwidth=Sourced(23296e9, "peak_vmem_rd_bw of a v6e device plane in a profiler's trace", "measured"),
         sparse_cores=Sourced(2, JAX),
         ici_links=Sourced(4, _TORUS_2D),
         ici_link_bandwidth=Sourced(90e9, BOOK),

@@ -70,6 +70,14 @@ def _module(doc: str = "the module, unique within the bundle") -> Column:
     return Column("module", "string", doc, references="modules.module")
 
 
+def _branch() -> Column:
+    return Column(
+        "branch",
+        "string",
+        "the branches of conditionals it stands in, outermost first, as `conditional.3#1/conditional.9#0`; null where it stands in none",
+    )
+
+
 LINES = ("source_file", "source_line", "user_file", "user_line")
 """The columns that say which lines a row comes from."""
 
@@ -258,11 +266,7 @@ INSTRUCTIONS = Table(
             "executions in one run of the module, each branch of a conditional counted as taken; null when a trip count on the way is unknown",
             "count",
         ),
-        Column(
-            "branch",
-            "string",
-            "the branches of conditionals it stands in, outermost first, as `conditional.3#1/conditional.9#0`; null where it stands in none",
-        ),
+        _branch(),
         Column(
             "hbm_read_bytes",
             "int",
@@ -346,6 +350,64 @@ FUSIONS = Table(
             "strings",
             "the user's lines (`user_file:user_line`) it comes from, each once: its own (else its root's) first, then its members' by how many of them have each",
         ),
+    ),
+)
+
+PREDICTIONS = Table(
+    "predictions",
+    "a launch in the final program, where the chip is known",
+    (
+        _module(),
+        Column("computation", "string", "the computation it stands in", references="computations.computation"),
+        Column("instruction", "string", "its name, without `%`", references="instructions.instruction"),
+        Column(
+            "class",
+            "string",
+            "matmul fusion, loop fusion, reduce, data movement fusion, bare broadcast, copy or convert, bare slice or pad, gather or scatter, sort, Pallas call, custom call, async copy, collective, host transfer or other: one rule of prediction goes for each",
+        ),
+        Column(
+            "basis",
+            "string",
+            "what `predicted_ns` was made of: cost model or bundles (the compiler's), floor, link model or kernel estimate (a Pallas call's own, our figures of the chip), or unknown",
+        ),
+        Column(
+            "is_calibrated",
+            "bool",
+            "whether three or more distinct operations of its class were measured against that basis; null where nothing is predicted",
+        ),
+        Column("predicted_ns", "int", "predicted time of one execution; null when nothing tells it", "ns"),
+        Column("low_ns", "int", "the least of the range, by the measured spread of its class", "ns"),
+        Column("high_ns", "int", "the most of the range", "ns"),
+        Column(
+            "floor_ns",
+            "int",
+            "the least time one execution can take: the largest of the three floors (our model); null for Pallas calls, which may leave operands untouched",
+            "ns",
+        ),
+        Column(
+            "bound_by",
+            "string",
+            "compute, HBM or VMEM, whichever floor is largest; overhead where starting takes longer; links for a collective",
+        ),
+        Column(
+            "compute_floor_ns",
+            "int",
+            "FLOPs over the peak of the element type multiplied; null where `floor_ns` is",
+            "ns",
+        ),
+        Column("hbm_floor_ns", "int", "bytes in HBM, read and written, over its bandwidth", "ns"),
+        Column("vmem_floor_ns", "int", "bytes read from VMEM, or written if more, over the bandwidth of reading", "ns"),
+        Column("estimated_cycles", "int", "the compiler's cost-model estimate of one execution", "cycles"),
+        Column("bundle_cycles", "int", "cycles of the scheduled VLIW bundles, where dumped", "cycles"),
+        Column("flops", "int", "floating-point operations of one execution; null for Pallas calls", "flop"),
+        Column(
+            "hbm_bytes",
+            "int",
+            "bytes of HBM that one execution reads and writes (our model); null for Pallas calls",
+            "bytes",
+        ),
+        Column("execution_count", "int", "executions in one run of the module; null when unknown", "count"),
+        _branch(),
     ),
 )
 
@@ -555,6 +617,7 @@ ALL_TABLES: dict[str, Table] = {
         COMPUTATIONS,
         INSTRUCTIONS,
         FUSIONS,
+        PREDICTIONS,
         BUFFERS,
         MEMORY_TIMELINE,
         COMPILATIONS,

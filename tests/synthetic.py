@@ -254,9 +254,42 @@ def layer_rows() -> dict[str, list[Row]]:
         "computations": _computations(),
         "instructions": _instructions(),
         "fusions": _fusions(),
+        "predictions": _predictions(),
         "buffers": _buffers(),
         "memory_timeline": _timeline(),
     }
+
+
+def prediction_row(instruction: str, kind: str, **values: Any) -> Row:
+    return {
+        "module": "jit_layer",
+        "computation": "main",
+        "instruction": instruction,
+        "class": kind,
+        "bound_by": "HBM",
+        "compute_floor_ns": 1,
+        "hbm_floor_ns": 15_364,
+        "vmem_floor_ns": 0,
+        "floor_ns": 15_364,
+        "flops": 1024,
+        "hbm_bytes": 12 * MIB,
+        "execution_count": 1,
+        **values,
+    }
+
+
+def _predictions() -> list[Row]:
+    return [
+        prediction_row(
+            "fusion.1", "matmul fusion", basis="cost model", is_calibrated=True, predicted_ns=800_000, low_ns=600_000,
+            high_ns=900_000, compute_floor_ns=5_076, estimated_cycles=1_200_000, flops=1_000_001_024,
+        ),
+        prediction_row(
+            "multiply.1", "loop fusion", basis="floor", is_calibrated=False, predicted_ns=20_000, low_ns=15_364,
+            high_ns=60_000, estimated_cycles=300_000,
+        ),
+        prediction_row("custom-call.1", "Pallas call", basis="unknown", floor_ns=None, bound_by=None, flops=None),
+    ]  # fmt: skip
 
 
 HOSTILE = "</title><script>alert('x')</script><img src=https://evil.example/x onerror=alert(1)>|`\"'&"
@@ -299,6 +332,7 @@ def cpu_rows() -> dict[str, list[Row]]:
             code_bytes=None,
         )
     ]
+    del rows["predictions"]
     for table in ("instructions", "fusions"):
         rows[table] = [{**row, "estimated_cycles": None} for row in rows[table]]
     return rows

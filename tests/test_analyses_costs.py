@@ -36,38 +36,29 @@ def test_coverage_counts_launches_as_often_as_they_run(synthetic):
     assert costs.coverage(launched(synthetic).iloc[:0]).share == 0.0
 
 
+def predictions(synthetic):
+    return synthetic.SyntheticTables(synthetic.layer_rows())["predictions"]
+
+
 def test_the_floor_is_the_slower_of_matrix_units_and_memory(synthetic):
-    chip = chip_by_name("v5e")
-    floor = costs.floor(launched(synthetic), chip)
+    floor = costs.floor(predictions(synthetic), chip_by_name("v5e"))
     assert floor is not None
     assert floor.bound_by == "HBM bandwidth"
-    assert floor.memory_ns == pytest.approx(36 * (1 << 20) / 819e9 * 1e9)
-    assert floor.compute_ns == pytest.approx((1_000_001_024 + 1024) / 197e12 * 1e9)
-    assert costs.floor(launched(synthetic), None) is None
-
-
-def test_the_floor_of_8_bit_products_goes_by_the_8_bit_peak(synthetic):
-    chip = chip_by_name("v5e")
-    product = costs.floor(launched(synthetic, fusion_1={"product_dtype": "s8"}), chip)
-    assert product is not None
-    assert [peak.value for peak in product.peaks] == [393e12]
-    assert product.compute_ns == pytest.approx((1_000_001_024 + 1024) / 393e12 * 1e9)
-    mixed = {"fusion_1": {"product_dtype": "s8"}, "multiply_1": {"product_dtype": "f32", "flops": 10**9}}
-    both = costs.floor(launched(synthetic, **mixed), chip)
-    assert both is not None
-    assert both.compute_ns == pytest.approx(1_000_001_024 / 393e12 * 1e9 + 1e9 / 197e12 * 1e9)
-    # A mask of bytes beside a product is no 8-bit product.
-    mask = costs.floor(launched(synthetic, multiply_1={"shape": "u8[1024,1024]{1,0}"}), chip)
-    assert mask is not None
-    assert [peak.value for peak in mask.peaks] == [197e12]
+    assert floor.ns == floor.memory_ns == 3 * 15_364
+    assert floor.compute_ns == 5_076 + 2
+    assert costs.floor(predictions(synthetic), None) is None
+    assert costs.floor(predictions(synthetic).iloc[:0], chip_by_name("v5e")) is None
 
 
 def test_the_floor_takes_the_costliest_branch_of_a_conditional(synthetic):
-    inside = {"fusion_1": {"branch": "conditional.1#0"}, "multiply_1": {"branch": "conditional.1#1"}}
-    floor = costs.floor(launched(synthetic, **inside), chip_by_name("v5e"))
+    alone = costs.floor(predictions(synthetic), chip_by_name("v5e"))
+    frame = predictions(synthetic)
+    frame["branch"] = [f"conditional.1#{number}" for number in range(len(frame))]
+    floor = costs.floor(frame, chip_by_name("v5e"))
+    assert alone is not None
     assert floor is not None
-    assert floor.memory_ns == pytest.approx(24 * (1 << 20) / 819e9 * 1e9)
-    assert floor.compute_ns == pytest.approx(1_000_001_024 / 197e12 * 1e9)
+    assert floor.memory_ns == (frame["hbm_floor_ns"] * frame["execution_count"]).max() < alone.memory_ns
+    assert floor.compute_ns == (frame["compute_floor_ns"] * frame["execution_count"]).max()
 
 
 def test_no_part_of_the_flops_is_claimed_where_none_are_known(synthetic):
@@ -77,11 +68,11 @@ def test_no_part_of_the_flops_is_claimed_where_none_are_known(synthetic):
     assert costs.coverage(launched(synthetic)).without_flops == 1
 
 
-def test_no_time_without_a_clock_or_cycles(synthetic):
+def test_a_chip_is_told_by_the_target_before_the_kind_of_device(synthetic):
     row = chosen_module(synthetic.SyntheticTables(synthetic.layer_rows())["modules"])
-    assert costs.estimated_ns(row, costs.chip_of(row)) == pytest.approx(1_000_000)
-    assert costs.estimated_ns({**row, "estimated_cycles": None}, costs.chip_of(row)) is None
-    assert costs.estimated_ns(row, None) is None
+    assert costs.chip_of({**row, "target": "v4:2x2x1:megacore", "device_kind": "TPU v4"}).devices == 1
+    assert costs.chip_of({**row, "target": None}).name == "v5e"
+    assert costs.chip_of({**row, "target": "cpu", "device_kind": "cpu"}) is None
 
 
 def test_findings_are_at_most_three_and_the_weightiest_come_first(synthetic):

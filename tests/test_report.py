@@ -89,6 +89,7 @@ def test_charts_are_drawn_in_the_page(written):
         "Fusions by the compiler's cycles",
         "Inside fusion.1",
         "Alive in HBM over the schedule",
+        "Roofline: 2 of 3 kernels, those with FLOPs and HBM traffic",
     ]
 
 

@@ -255,11 +255,11 @@ def test_what_does_not_fit_says_how_much_is_needed_how_much_there_is_and_what_ho
 def test_every_number_has_an_origin_and_estimates_say_how_far_they_reach(synthetic):
     summary = view_named("summary").build(tables_of(synthetic, "layer_rows"))
     figures = {figure.label: figure for figure in of_kind(summary, Figures)[0].items}
-    assert figures["estimated time of one run"].origin == "compiler"
-    assert figures["estimated time of one run"].value == pytest.approx(1_500_000 / 1.5)
-    assert "67% of launches, 100% of known FLOPs estimated" in figures["estimated time of one run"].detail
+    assert figures["predicted time of one run"].origin == "predicted"
+    assert figures["predicted time of one run"].value == 820_000
+    assert "98% of it the compiler's estimate" in figures["predicted time of one run"].detail
     assert figures["roofline floor"].origin == "predicted"
-    assert figures["roofline floor"].value == pytest.approx(36 * (1 << 20) / 819e9 * 1e9)
+    assert figures["roofline floor"].value == 3 * 15_364
     assert figures["compile time"].origin == "measured"
 
 
@@ -384,3 +384,12 @@ def test_parameters_that_a_view_does_not_know_are_told_with_the_known_ones(synth
         view_named("fusion")
     with pytest.raises(HlotraceError, match=r"no fusion is named 'fusion\.2'.*fusion\.1"):
         view_named("fusions").build(tables, fusion="fusion.2")
+
+
+def test_the_roofline_takes_the_flops_of_the_model(synthetic):
+    tables = tables_of(synthetic, "layer_rows")
+    blocks = view_named("roofline").build(tables, model_flops=197_000_000)
+    mfu = next(item for item in of_kind(blocks, Figures)[0].items if item.label == "MFU")
+    assert mfu.value == pytest.approx(1_000 / 820_000)
+    with pytest.raises(HlotraceError, match="above 0"):
+        view_named("roofline").build(tables, model_flops=0)

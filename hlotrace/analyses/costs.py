@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
     from hlotrace.devices import Chip, Sourced
 
-Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
 
-NANOSECONDS = 1e9
-BASIS = "bf16"
-"""The element type whose peak every chip has: what f32 products and elementwise work are held against too."""
+Ranking = Literal["cycles_total", "flops_total", "hbm_bytes_total"]
 
 BRANCH_WORDS = "the costliest branch of each conditional"
 
@@ -35,7 +32,6 @@ COLUMNS = (
     "op_name",
     *LINES,
     "flops",
-    "product_dtype",
     "execution_count",
     "branch",
     "hbm_read_bytes",
@@ -130,21 +126,12 @@ def chip_of(module: dict[str, Any]) -> Chip | None:
     return devices.chip_of(module.get("target"), module.get("device_kind"))
 
 
-def estimated_ns(module: dict[str, Any], chip: Chip | None) -> float | None:
-    """The compiler's cycles over the chip's clock, in ns; None where either is unknown."""
-    cycles = module.get("estimated_cycles")
-    if not cycles or chip is None or chip.clock is None:
-        return None
-    return float(cycles) / chip.clock.value * NANOSECONDS
-
-
 @dataclass(frozen=True)
 class Floor:
     """The least time one run can take on a chip, whatever overlaps: the slower of its matrix units and its HBM."""
 
     compute_ns: float | None
     memory_ns: float | None
-    peaks: tuple[Sourced, ...]
     bandwidth: Sourced
 
     @property
@@ -158,41 +145,25 @@ class Floor:
         return "FLOPs" if (self.compute_ns or 0.0) >= (self.memory_ns or 0.0) else "HBM bandwidth"
 
 
-def floor(launched: pd.DataFrame, chip: Chip | None) -> Floor | None:
-    """The roofline floor of the launches; None where the chip or both amounts are unknown.
+def floor(predictions: pd.DataFrame, chip: Chip | None) -> Floor | None:
+    """The roofline floor of the launches in `predictions`; None where the chip or both amounts are unknown.
 
-    Each launch's FLOPs are held against the peak of what its products multiply, or of bf16 where that type has no
-    peak of its own. Of a conditional's branches the costliest counts.
+    Each FLOP is held against the peak of its own element type, so the floor stays one when 8-bit products run faster
+    than bf16 ones. Of a conditional's branches the costliest counts.
     """
     if chip is None:
         return None
-    peaks = _peaks(chip, launched)
-    compute = _of_one_run(launched, _compute_ns(launched, peaks)) if peaks else None
-    moved = _of_one_run(launched, launched["hbm_bytes_total"])
-    memory = None if moved is None else moved / chip.device_hbm_bandwidth.value * NANOSECONDS
+    count = predictions["execution_count"]
+    compute, memory = (_of_one_run(predictions, predictions[f"{unit}_floor_ns"] * count) for unit in ("compute", "hbm"))
     if compute is None and memory is None:
         return None
-    return Floor(compute, memory, tuple(dict.fromkeys(peaks.values())), chip.device_hbm_bandwidth)
+    return Floor(compute, memory, chip.device_hbm_bandwidth)
 
 
-def _peaks(chip: Chip, launched: pd.DataFrame) -> dict[str, Sourced]:
-    """By element type the peak that its products are held against; empty where the chip has none."""
-    with_flops = launched[launched["flops_total"].fillna(0) > 0]
-    types = with_flops["product_dtype"].dropna().unique().tolist() or [BASIS]
-    found = {name: chip.peak_flops(name) or chip.peak_flops(BASIS) for name in types}
-    return {name: peak for name, peak in found.items() if peak is not None}
-
-
-def _compute_ns(launched: pd.DataFrame, peaks: dict[str, Sourced]) -> pd.Series:
-    basis = peaks.get(BASIS) or min(peaks.values(), key=lambda peak: peak.value)
-    rates = launched["product_dtype"].map({name: peak.value for name, peak in peaks.items()}).astype("Float64")
-    return launched["flops_total"].astype("Float64") / rates.fillna(basis.value) * NANOSECONDS
-
-
-def _of_one_run(launched: pd.DataFrame, amounts: pd.Series) -> float | None:
+def _of_one_run(predictions: pd.DataFrame, amounts: pd.Series) -> float | None:
     """The sum of what is known, of a conditional's branches the costliest; None where nothing is."""
     known = amounts.dropna()
     if known.empty:
         return None
-    by_branch = known.groupby(launched.loc[known.index, "branch"].fillna("").astype(str)).sum().astype("float64")
+    by_branch = known.groupby(predictions.loc[known.index, "branch"].fillna("").astype(str)).sum().astype("float64")
     return float(costliest(zip(by_branch.index.tolist(), by_branch.tolist(), strict=True)))

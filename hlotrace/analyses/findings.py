@@ -120,7 +120,7 @@ def _unestimated(reach: Coverage) -> Iterator[Finding]:
     flops, moved = (0.0 if share is None else 1 - share for share in (reach.flops_share, reach.bytes_share))
     part = "" if reach.bytes_share is None else f": {format_percent(moved)} of the HBM bytes"
     yield Finding(
-        f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate and are not in the time "
+        f"{format_count(missing)} of {format_count(reach.total)} launches have no estimate of the compiler's "
         f"({opcodes}){part}.",
         max(flops, moved),
         "ops",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import shutil
 import signal
@@ -128,7 +129,7 @@ def make_manifest(argv: list[str], entry: str | None, rounds: list[Round]) -> bu
         argv=argv,
         versions=versions,
         environment=environment,
-        targets=[_target(round_) for round_ in rounds],
+        targets=[_target(round_, argv[0] if argv else str(entry)) for round_ in rounds],
         programs=[program for result in results for program in result.programs],
         other_compiles=_most(other for result in results for other in result.other_compiles),
         entry=entry,
@@ -148,9 +149,10 @@ def _most(compiles: Iterable[bundle.OtherCompile]) -> list[bundle.OtherCompile]:
     return list(found.values())
 
 
-def _target(round_: Round) -> bundle.Target:
+def _target(round_: Round, script: str) -> bundle.Target:
+    error = next(iter(round_.complaints(script)), None)
     if round_.choice is not None:
-        return round_.choice.as_bundle_target()
+        return dataclasses.replace(round_.choice.as_bundle_target(), error=error)
     result = round_.result
     platform = result.default_backend or "unknown"
     return bundle.Target(
@@ -160,4 +162,5 @@ def _target(round_: Round) -> bundle.Target:
         device_kind=result.device_kind,
         device_count=result.device_count or 0,
         reason="this machine's own backend",
+        error=error,
     )

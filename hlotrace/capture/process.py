@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _CHILD = Path(__file__).with_name("_child.py")
 _SPEC = "spec.json"
 _TICK = 0.1
+_STDERR = 2
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,12 @@ class ChildEnd:
 
 
 def run_child(
-    interpreter: Interpreter, spec: CaptureSpec, progress: Progress, *, stop_when_it_needs_devices: bool
+    interpreter: Interpreter,
+    spec: CaptureSpec,
+    progress: Progress,
+    *,
+    stop_when_it_needs_devices: bool,
+    output_to_stderr: bool = False,
 ) -> ChildEnd:
     """Run one child to its end. Its stdin, stdout and stderr are ours.
 
@@ -57,6 +63,7 @@ def run_child(
         spec: what it does; the pipe for its events is made here.
         progress: what its events are told to.
         stop_when_it_needs_devices: end it as soon as it wants more devices, since it will be started with more.
+        output_to_stderr: what it writes to stdout goes to stderr too.
 
     Raises:
         CaptureError: the bundle cannot be written; the child is ended.
@@ -69,6 +76,7 @@ def run_child(
     try:
         child = subprocess.Popen(
             [interpreter.executable, str(_CHILD), str(path)],
+            stdout=_STDERR if output_to_stderr else None,
             pass_fds=(write_end,),
             cwd=spec.cwd,
             process_group=0 if own_group else None,

@@ -36,6 +36,8 @@ class CaptureOptions:
         python: another interpreter.
         force: replace a bundle that is there already.
         quiet: no progress.
+        every_target: go on with the next target when the script fails under one.
+        output_to_stderr: the script's standard output goes where its errors go, so that ours can be read by programs.
     """
 
     script: Path | None = None
@@ -49,6 +51,8 @@ class CaptureOptions:
     python: str | None = None
     force: bool = False
     quiet: bool = False
+    every_target: bool = False
+    output_to_stderr: bool = False
 
     @property
     def name(self) -> str:
@@ -157,7 +161,7 @@ def _go_on(capture: _Capture, choice: Choice | None) -> bool:
     if capture.programs:
         capture.tell()
     fruitless = round_.result.script_error and not round_.result.programs and not round_.end.needs_devices
-    return not (round_.end.interrupted or fruitless)
+    return not round_.end.interrupted and (capture.options.every_target or not fruitless)
 
 
 def _run(capture: _Capture, choice: Choice | None) -> Round:
@@ -175,7 +179,13 @@ def _run(capture: _Capture, choice: Choice | None) -> Round:
         passes=options.passes,
     )
     grows = choice is not None and choice.grows
-    end = run_child(capture.interpreter, spec, capture.progress, stop_when_it_needs_devices=grows)
+    end = run_child(
+        capture.interpreter,
+        spec,
+        capture.progress,
+        stop_when_it_needs_devices=grows,
+        output_to_stderr=options.output_to_stderr,
+    )
     result = ChildResult.read(staging) or ChildResult()
     (staging / CHILD_RESULT).unlink(missing_ok=True)
     return Round(choice, end, result)

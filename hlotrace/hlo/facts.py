@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from hlotrace.hlo.module import HloModule
 
+_VMEM, _CMEM = 1, 3
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -110,6 +112,16 @@ class Facts:
     def traffic(self) -> Traffic:
         """Bytes that one execution moves through HBM, as if members of fusions stood alone."""
         return traffic(self.hlo, self.shapes, self.operand_shape, self.targets, self.graph)
+
+    @cached_property
+    def vmem_traffic(self) -> Traffic:
+        """The same through VMEM, or CMEM on the chips that have it in its place."""
+        return traffic(self.hlo, self.shapes, self.operand_shape, self.targets, self.graph, space=self.fast_space)
+
+    @property
+    def fast_space(self) -> int:
+        """The number of the memory beside the core that the compiler assigns values to."""
+        return _CMEM if (self.shapes.space == _CMEM).any() else _VMEM
 
     @cached_property
     def cycles(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

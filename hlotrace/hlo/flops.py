@@ -70,11 +70,28 @@ def flops(
     own = np.where(counted, shapes.elements[hlo.shape], 0)
     own[products.rows] = products.flops
     own[graph.caller[graph.role == ASYNC]] = 0
-    whole = (graph.role == FUSION) | (graph.role == ASYNC)
-    applications = whole.astype(np.int64)
+    applications = _whole(graph).astype(np.int64)
     module = _Module(hlo, shapes, operand_shape)
     _measure_special(module, own, applications)
     _measure_custom_calls(module, targets, own)
+    return with_members(hlo, graph, own, applications)
+
+
+def _whole(graph: CallGraph) -> NDArray[np.bool_]:
+    """Which calls apply what they call as a whole, once."""
+    whole: NDArray[np.bool_] = (graph.role == FUSION) | (graph.role == ASYNC)
+    return whole
+
+
+def with_members(
+    hlo: HloModule, graph: CallGraph, own: NDArray[np.int64], applications: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """`own`, one a row, with what fusions and async starts apply added to them; -1 where it cannot be told.
+
+    Args:
+        applications: for each call how often one execution applies what it calls; once for None.
+    """
+    whole = _whole(graph)
     # What a custom call calls (a comparator) is no work beside its own.
     custom = hlo.has_opcode("custom-call")[graph.caller]
     entered = ~whole & ~custom & (graph.role != REDUCER)
@@ -83,7 +100,7 @@ def flops(
         hlo.computation_start,
         hlo.called_start,
         hlo.called,
-        applications,
+        whole.astype(np.int64) if applications is None else applications,
         entered.view(np.uint8),
         own,
         np.zeros(hlo.computation_count, np.int64),

@@ -46,6 +46,17 @@ class ShapeColumns:
     child_start: NDArray[np.int32]
     child: NDArray[np.int32]
 
+    def in_space(self, space: int) -> NDArray[np.int64]:
+        """The allocated bytes of each shape that are in memory space `space`; -1 where not known."""
+        if space == DEFAULT_SPACE:
+            return self.in_hbm
+        found = np.where((self.allocated > 0) & (self.space != space), 0, self.allocated)
+        tuples = np.flatnonzero(self.space < 0).tolist()
+        for row in sorted(tuples, key=lambda row: _depth(self.shapes[row])):
+            if self.allocated[row] >= 0:
+                found[row] = found[self.child[self.child_start[row] : self.child_start[row + 1]]].sum()
+        return found
+
 
 def shape_columns(hlo: HloModule) -> ShapeColumns:
     """Measure the shapes of `hlo`, each distinct one once."""

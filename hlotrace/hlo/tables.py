@@ -1,4 +1,4 @@
-"""The tables of one module at one stage: computations, instructions, fusions."""
+"""The tables of one module at one stage: computations, instructions, fusions, predictions."""
 
 from __future__ import annotations
 
@@ -13,21 +13,29 @@ from hlotrace.hlo import fusions as fused
 from hlotrace.hlo.call_graph import ROLES
 from hlotrace.hlo.category import CATEGORIES
 from hlotrace.hlo.facts import Facts
+from hlotrace.hlo.predictions import predictions_table
 from hlotrace.hlo.schedule import schedule_index
-from hlotrace.tables import COMPUTATIONS, FUSIONS, INSTRUCTIONS, Table
+from hlotrace.tables import COMPUTATIONS, FUSIONS, INSTRUCTIONS, PREDICTIONS, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from hlotrace.devices import Chip
     from hlotrace.hlo.module import HloModule
 
 
 def module_tables(
-    hlo: HloModule, *, module: str, stage: str, platform: str, schedule: Sequence[str] | None = None
+    hlo: HloModule,
+    *,
+    module: str,
+    stage: str,
+    platform: str,
+    schedule: Sequence[str] | None = None,
+    chip: Chip | None = None,
 ) -> dict[str, pa.Table]:
-    """The tables `computations`, `instructions` and `fusions` of a module at a stage, as declared.
+    """The tables `computations`, `instructions`, `fusions` and `predictions` of a module at a stage, as declared.
 
     Args:
         module: the module's name in the bundle.
@@ -35,12 +43,14 @@ def module_tables(
         platform: `cpu`, `gpu` or `tpu`: what memory spaces are named after.
         schedule: the names of instructions in the order of the flattened schedule, as a live-range dump lists them.
             Without it a scheduled module's own order is taken, which newer texts give with elements of tuples left out.
+        chip: what it is predicted for; without it there are no predictions.
     """
     facts = Facts(hlo)
     return {
         COMPUTATIONS.name: _computations(facts, module, stage),
         INSTRUCTIONS.name: _instructions(facts, module, stage, platform, schedule),
         FUSIONS.name: _fusions(facts, module),
+        PREDICTIONS.name: predictions_table(facts, chip, module=module),
     }
 
 

@@ -1,4 +1,4 @@
-"""Our model of the bytes that one execution of an instruction reads from and writes to HBM.
+"""Our model of the bytes that one execution of an instruction reads from and writes to HBM, or to another memory space.
 
 HBM is the default memory space: on a CPU host memory, on a GPU device memory. An instruction reads its distinct
 operands and writes its results as far as they are in HBM, padding included, with these exceptions.
@@ -21,6 +21,7 @@ import numpy as np
 
 from hlotrace.hlo import _value_kernels, fused_demand
 from hlotrace.hlo.category import COLLECTIVES
+from hlotrace.hlo.shape_columns import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,9 +75,15 @@ class Traffic:
 
 
 def traffic(
-    hlo: HloModule, shapes: ShapeColumns, operand_shape: NDArray[np.int32], targets: Targets, graph: CallGraph
+    hlo: HloModule,
+    shapes: ShapeColumns,
+    operand_shape: NDArray[np.int32],
+    targets: Targets,
+    graph: CallGraph,
+    space: int = DEFAULT_SPACE,
 ) -> Traffic:
-    """HBM bytes of one execution of each instruction of `hlo`."""
+    """Bytes of one execution of each instruction of `hlo` in one memory space, HBM when none is named."""
+    held = shapes.in_space(space)
     rule = hlo.by_opcode(_rule, np.int32)
     rule[targets.calls(*_WITHOUT_TRAFFIC)] = fused_demand.NOTHING
     rule[targets.calls("AssumeGatherIndicesInBound")] = fused_demand.ELEMENTWISE
@@ -89,15 +96,15 @@ def traffic(
     needed = np.where(demand.of_operand >= 0, demand.of_operand, use.size)
     sliced = use.first & (rule[use.row] == fused_demand.SLICE)
     needed[sliced] = use.result_size[use.row[sliced]]
-    wrote = _writes(hlo, shapes, use, demand.written, targets.calls("AsyncCollectiveStart"))
+    wrote = _writes(hlo, shapes, held, use, demand.written, targets.calls("AsyncCollectiveStart"))
     changing, part = _changed_part(hlo, use)
     wrote[changing] *= part
     needed[use.first & (rule[use.row] == fused_demand.UPDATE)] = 0
     scattered = np.flatnonzero(use.first & (rule[use.row] == fused_demand.SCATTER))
     needed[scattered] = use.size[fused_demand.update_operand(hlo, use, use.row[scattered])]
-    in_hbm = np.where(operand_shape >= 0, shapes.in_hbm[operand_shape], -1).astype(np.float64)
+    inside = np.where(operand_shape >= 0, held[operand_shape], -1).astype(np.float64)
     read = np.empty(hlo.instruction_count)
-    _value_kernels.reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, in_hbm, read)
+    _value_kernels.reads(hlo.operand_start, hlo.operand, hlo.operand_element, needed, use.size, inside, read)
     idle = (rule == fused_demand.NOTHING) | (rule == fused_demand.TUPLE)
     read[idle] = wrote[idle] = 0
     unknown = (wrote < 0) | (read < 0)
@@ -138,15 +145,23 @@ def _changed_part(hlo: HloModule, use: Uses) -> tuple[NDArray[np.int64], NDArray
 
 
 def _writes(
-    hlo: HloModule, shapes: ShapeColumns, use: Uses, written: NDArray[np.float64], starts: NDArray[np.bool_]
+    hlo: HloModule,
+    shapes: ShapeColumns,
+    held: NDArray[np.int64],
+    use: Uses,
+    written: NDArray[np.float64],
+    starts: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Bytes that each instruction writes to HBM as a kernel, -1 where not known; `starts` write element 1."""
-    wrote = shapes.in_hbm[hlo.shape].astype(np.float64)
+    """Bytes that each instruction writes as a kernel, -1 where not known; `starts` write element 1.
+
+    `held` is what of each shape is in the memory space that is looked at.
+    """
+    wrote = held[hlo.shape].astype(np.float64)
     element = hlo.by_opcode(_written_element, np.int32)
     element[starts] = 1
     at = shapes.child_start[hlo.shape] + element
     rows = np.flatnonzero((element >= 0) & (at < shapes.child_start[hlo.shape + 1]))
-    wrote[rows] = shapes.in_hbm[shapes.child[at[rows]]]
+    wrote[rows] = held[shapes.child[at[rows]]]
     wrote[hlo.has_opcode("send", "outfeed")] = 0
 
     fusions = np.flatnonzero((use.applied >= 0) & (hlo.computation_root[use.applied] >= 0))
@@ -155,15 +170,16 @@ def _writes(
     starting = hlo.has_opcode("fusion")[fusions] & ~starts[roots]
     shape = np.where(starting, hlo.shape[fusions], hlo.shape[roots])
     single = use.rule[roots] != fused_demand.TUPLE
-    whole = np.where(starts[roots], wrote[roots], shapes.in_hbm[shape])
+    whole = np.where(starts[roots], wrote[roots], held[shape])
     wrote[fusions[single]] = (whole * part[roots])[single]
-    wrote[fusions[~single]] = _tuple_writes(hlo, shapes, roots[~single], shape[~single], part)
+    wrote[fusions[~single]] = _tuple_writes(hlo, shapes, held, roots[~single], shape[~single], part)
     return wrote
 
 
 def _tuple_writes(
     hlo: HloModule,
     shapes: ShapeColumns,
+    held: NDArray[np.int64],
     roots: NDArray[np.int32],
     shape: NDArray[np.int32],
     part: NDArray[np.float64],
@@ -172,11 +188,11 @@ def _tuple_writes(
     edges, which = fused_demand.result_operands(hlo, roots)
     child = shapes.child_start[shape][which] + edges - hlo.operand_start[roots][which]
     within = child < shapes.child_start[shape + 1][which]
-    size = shapes.in_hbm[shapes.child[child[within]]]
+    size = held[shapes.child[child[within]]]
     rows = hlo.operand[edges[within]]
     total = np.zeros(len(roots))
     np.add.at(total, which[within], size * np.where(rows >= 0, part[rows], 1))
-    total[shapes.in_hbm[shape] < 0] = -1
+    total[held[shape] < 0] = -1
     return total
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from hlotrace.units import column_scale, format_value
 
 if TYPE_CHECKING:
-    from hlotrace.views.blocks import Bars, Graph, StackedArea, Treemap
+    from hlotrace.views.blocks import Bars, Graph, Scatter, StackedArea, Treemap
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = " ▁▂▃▄▅▆▇█"
@@ -21,6 +21,7 @@ AREA_HEIGHT = 4
 AREA_WIDTH = 80
 TREEMAP_GROUPS = 8
 TREEMAP_ITEMS = 4
+SCATTER_POINTS = 12
 
 
 def bar(share: float, width: int) -> str:
@@ -152,3 +153,13 @@ def _node_name(block: Graph, node: str) -> str:
     """A member by its own name; what comes in and goes out by the first line of its label."""
     label, kind = block.nodes.get(node, (node, "member"))
     return node if kind == "member" else label.split("\n")[0]
+
+
+def draw_scatter(block: Scatter) -> RenderableType:
+    """The points as a list, those furthest up first."""
+    points = sorted(zip(block.y, block.x, block.labels, strict=True), reverse=True)[:SCATTER_POINTS]
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_row("", Text(block.x_label, style="dim"), Text(block.y_label, style="dim"))
+    for y, x, label in points:
+        table.add_row(label, f"{x:,.3g}", f"{y:,.3g}")
+    return Group(_title(block.title, f"{len(block.labels)} points"), table)

@@ -15,9 +15,22 @@ from hlotrace.render import svg
 from hlotrace.render.cells import Column, columns_of
 from hlotrace.render.palette import colour, has_colour
 from hlotrace.render.svg_graph import graph
+from hlotrace.render.svg_scatter import scatter
 from hlotrace.render.svg_treemap import treemap
 from hlotrace.units import column_scale, format_percent, format_value, is_missing
-from hlotrace.views.blocks import Bars, Block, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
+from hlotrace.views.blocks import (
+    Bars,
+    Block,
+    Figure,
+    Figures,
+    Graph,
+    Grid,
+    Heading,
+    Note,
+    Scatter,
+    StackedArea,
+    Treemap,
+)
 
 if TYPE_CHECKING:
     import jinja2
@@ -73,6 +86,9 @@ def draw(block: Block) -> str:
             return _chart(block.title, treemap(block), block.origin, f"Area: {unit}")
         case Graph():
             return _chart(block.title, graph(block), "compiler", _GRAPH_NOTE)
+        case Scatter():
+            note = f"{block.y_label} over {block.x_label}, both logarithmic."
+            return _chart(block.title, scatter(block), block.origin, note, list(dict.fromkeys(block.groups)))
 
 
 def _unit(values: Iterable[float], unit: str) -> str:

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 
 from hlotrace.render.cells import Column, columns_of
 from hlotrace.units import NOTHING, format_percent, format_value
-from hlotrace.views.blocks import Bars, Block, Figure, Figures, Graph, Grid, Heading, Note, StackedArea, Treemap
+from hlotrace.views.blocks import (
+    Bars,
+    Block,
+    Figure,
+    Figures,
+    Graph,
+    Grid,
+    Heading,
+    Note,
+    Scatter,
+    StackedArea,
+    Treemap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +71,8 @@ def _draw(block: Block, level: int) -> Iterator[str]:
             yield _treemap(block)
         case Graph():
             yield _graph(block)
+        case Scatter():
+            yield _scatter(block)
 
 
 def escape(text: str) -> str:
@@ -159,3 +173,9 @@ def _graph(graph: Graph) -> str:
         for start, end, label, memory in graph.edges
     ]
     return _folded(graph.title, len(lines), "\n".join(lines))
+
+
+def _scatter(scatter: Scatter) -> str:
+    points = zip(scatter.labels, scatter.x, scatter.y, strict=True)
+    rows = [(code(label), f"{x:,.3g}", f"{y:,.3g}") for label, x, y in list(points)[:ROWS_OF_A_CHART]]
+    return _folded(scatter.title, len(rows), table(("", scatter.x_label, scatter.y_label), rows, (1, 2)))

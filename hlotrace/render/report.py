@@ -60,6 +60,8 @@ def build_report(tables: Tables, *, module: str | None = None, redact: bool = Tr
         sections.append(_of_view(tables, "summary", "summary", 1))
     if tables.traces:
         sections += _of_trace(tables)
+    if module is None and chosen and _is_on_several_chips(tables, chosen[0]["name"]):
+        sections.append(_of_view(tables, "chips", "chips", 1, module=chosen[0]["name"]))
     if len(tables["modules"]) > 1:
         sections.append(_of_view(tables, "modules", "modules", 1))
     if len(tables["problems"]):
@@ -115,6 +117,11 @@ def _chosen(tables: Tables, module: str | None) -> list[dict[str, Any]]:
     return (large or [first])[:MOST_MODULES]
 
 
+def _is_on_several_chips(tables: Tables, name: str) -> bool:
+    modules = tables["modules"]
+    return modules.loc[(modules["name"] == name) & (modules["platform"] == "tpu"), "target"].nunique() > 1
+
+
 def _subtitle(tables: Tables, shown: int) -> str:
     manifest = tables.manifest
     count = len(tables["modules"])
@@ -142,6 +149,8 @@ def _of_module(tables: Tables, row: dict[str, Any]) -> list[Section]:
     parts.append(_of_view(tables, "fusions", f"{prefix}-fusions", 2, module=name, top=ROWS))
     parts += _largest_fusion(tables, name, prefix)
     parts.append(_of_view(tables, "memory", f"{prefix}-memory", 2, module=name, top=ROWS))
+    if row["platform"] == "tpu":
+        parts += [_of_view(tables, view, f"{prefix}-{view}", 2, module=name, top=ROWS) for view in ("roofline", "mxu")]
     return parts
 
 

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlotrace.render._text_charts import draw_area, draw_bars, draw_graph, draw_treemap, meter
+from hlotrace.render._text_charts import draw_area, draw_bars, draw_graph, draw_scatter, draw_treemap, meter
 from hlotrace.render._text_grid import draw_grid
 from hlotrace.units import format_percent, format_value, is_missing
 from hlotrace.views.blocks import (
@@ -25,6 +25,7 @@ from hlotrace.views.blocks import (
     Grid,
     Heading,
     Note,
+    Scatter,
     StackedArea,
     Treemap,
 )
@@ -59,8 +60,8 @@ def draw(blocks: Iterable[Block], *, width: int = 100, color: bool = False) -> s
     blocks = list(blocks)
     with console.capture() as capture:
         for position, block in enumerate(blocks):
-            if isinstance(block, Bars) and position and isinstance(blocks[position - 1], Grid):
-                continue  # the grid above has these numbers, and bars in its cells
+            if isinstance(block, Bars | Scatter) and position and isinstance(blocks[position - 1], Grid):
+                continue  # the grid above has these numbers
             if position and isinstance(block, Heading):
                 console.print()
             _print(console, block, width)
@@ -94,6 +95,8 @@ def _drawn(block: Block, width: int) -> RenderableType:
             return draw_treemap(block, width)
         case Graph():
             return draw_graph(block)
+        case Scatter():
+            return draw_scatter(block)
     raise TypeError(f"no way to draw a {type(block).__name__}")
 
 
@@ -142,6 +145,6 @@ def _legend(blocks: list[Block]) -> str:
             used |= {item.origin for item in block.items if item.unit is not None}
         elif isinstance(block, Grid):
             used |= {column.origin for column in block.columns if column.unit is not None}
-        elif isinstance(block, Bars | StackedArea | Treemap):
+        elif isinstance(block, Bars | Scatter | StackedArea | Treemap):
             used.add(block.origin)
     return "   ".join(f"{mark} {ORIGINS[origin]}" for origin, mark in MARKS.items() if origin in used)

@@ -152,4 +152,26 @@ class Graph:
     edges: tuple[tuple[str, str, str, bool], ...] = ()
 
 
-Block = Heading | Note | Figures | Grid | Bars | StackedArea | Treemap | Graph
+@dataclass(frozen=True)
+class Scatter:
+    """Points on logarithmic axes under roofs: what each kernel reaches of a chip. All coordinates are above 0.
+
+    Attributes:
+        groups: of each point: the palette goes by them.
+        roofs: lines by what they are, each as points from left to right.
+        hover: a text a point.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    x_label: str
+    y_label: str
+    roofs: dict[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    origin: Origin = "compiler"
+    hover: tuple[str, ...] = ()
+
+
+Block = Heading | Note | Figures | Grid | Bars | StackedArea | Treemap | Graph | Scatter

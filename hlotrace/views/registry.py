@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from hlotrace.errors import unknown_name
-from hlotrace.views import collectives, fusions, memory, modules, ops, problems, profile, steps, summary
+from hlotrace.views import (
+    chips,
+    collectives,
+    fusions,
+    memory,
+    modules,
+    mxu,
+    ops,
+    problems,
+    profile,
+    roofline,
+    steps,
+    summary,
+)
 from hlotrace.views.view import Parameter, Tables, View
 
 VIEWS: tuple[View, ...] = (
     *(summary.VIEW, ops.VIEW, fusions.VIEW, memory.VIEW),
+    *(roofline.VIEW, mxu.VIEW, chips.VIEW),
     *(profile.VIEW, steps.VIEW, collectives.VIEW),
     *(modules.VIEW, problems.VIEW),
 )

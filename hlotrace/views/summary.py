@@ -2,7 +2,7 @@
 
 jit_layer on v5e:2x2
 layer of layer.py:12, captured with jax 0.10.2, libtpu 0.0.42.1
-HBM needed 308.12 MiB, fits: 15.45 GiB left   estimated time of one run 1.84 ms, at 1.5 GHz (published)
+HBM needed 308.12 MiB, fits: 15.45 GiB left   predicted time of one run 1.84 ms, 1.51 ms to 2.20 ms
 launches 21 (96 before optimisation)              compile time 8.20 s
 Largest ops, by the compiler's cycles
 …five of them
@@ -16,12 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hlotrace.analyses import alive, costs
+from hlotrace.analyses import alive, costs, predicted
 from hlotrace.analyses.findings import findings
 from hlotrace.analyses.modules import by_size
 from hlotrace.tables import LINES
-from hlotrace.units import format_bytes, format_count, format_ns, is_missing
-from hlotrace.views import memory, ops, traced
+from hlotrace.units import format_bytes, format_ns, is_missing
+from hlotrace.views import memory, ops, times, traced
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note
 from hlotrace.views.common import command, module_option, opening, problems_tail, rows_of, title
 from hlotrace.views.view import MODULE, Parameter, Tables, View
@@ -48,11 +48,13 @@ BUFFER_COLUMNS = (
 
 @dataclass(frozen=True)
 class Subject:
-    """What a summary is of: the module's row, its launches, its values in the main memory and those at the peak."""
+    """What a summary is of: a module's row, launches and times, its values in the main memory and those at the peak."""
 
     tables: Tables
     row: dict[str, Any]
     launched: pd.DataFrame
+    predictions: pd.DataFrame
+    prediction: predicted.Prediction | None
     peak: alive.Position | None
     at_peak: pd.DataFrame | None
     buffers: pd.DataFrame | None
@@ -84,7 +86,7 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
         blocks.append(narrow(grid, VALUE_COLUMNS))
     else:
         blocks.append(memory.missing(row))
-    blocks += [Note("", command=command(tables, view, option)) for view in ("ops", "fusions", "memory")]
+    blocks += [Note("", command=command(tables, view, option)) for view in ("ops", "fusions", "memory", "roofline")]
     return [*blocks, *problems_tail(tables)]
 
 
@@ -97,6 +99,7 @@ def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
     """What is needed to summarise the module of a row of `modules`."""
     name = str(row["module"])
     launched = costs.launches(rows_of(tables, "instructions", name, costs.COLUMNS), row["final_stage"])
+    predictions, prediction = rows_of(tables, "predictions", name), times.prediction_of(tables, row)
     timeline = rows_of(tables, "memory_timeline", name)
     spaces = alive.spaces(timeline)
     peak = alive.position(timeline, spaces[0]) if spaces else None
@@ -105,7 +108,8 @@ def subject_of(tables: Tables, row: dict[str, Any]) -> Subject:
         buffers = rows_of(tables, "buffers", name, BUFFER_COLUMNS)
         buffers = buffers[buffers["memory_space"] == spaces[0]]
         at_peak = alive.alive(buffers, spaces[0], peak.index)
-    return Subject(tables, row, launched, peak, at_peak, buffers, _program(tables.manifest, name))
+    program = _program(tables.manifest, name)
+    return Subject(tables, row, launched, predictions, prediction, peak, at_peak, buffers, program)
 
 
 def _program(manifest: Manifest | None, module: str) -> Program | None:
@@ -208,44 +212,18 @@ def _memory_figures(subject: Subject) -> list[Figure]:
 
 
 def _time_figures(subject: Subject) -> list[Figure]:
-    row = subject.row
-    chip = costs.chip_of(row)
-    estimate, floor = costs.estimated_ns(row, chip), costs.floor(subject.launched, chip)
-    figures = []
-    if estimate is not None and chip is not None and chip.clock is not None:
-        reach = costs.coverage(subject.launched)
-        clock = f"{chip.clock.value / 1e9:g} GHz ({chip.clock.basis})"
-        detail = f"at {clock}; {_reach_words(reach)} estimated"
-        figures.append(Figure("estimated time of one run", estimate, "ns", "compiler", detail))
-    elif row["estimated_cycles"]:
-        figures.append(Figure("cycles of one run", row["estimated_cycles"], "cycles"))
-    if floor is not None:
-        figures.append(Figure("roofline floor", floor.ns, "ns", "predicted", _floor_detail(floor)))
-    return figures
-
-
-def _reach_words(reach: costs.Coverage) -> str:
-    """How much stands behind an estimate; no part of what is not known."""
-    launches = f"{reach.share:.0%} of launches"
-    if reach.flops_share is None:
-        return launches
-    return f"{launches}, {reach.flops_share:.0%} of {'known ' if reach.without_flops else ''}FLOPs"
-
-
-def _floor_detail(floor: costs.Floor) -> str:
-    if floor.bound_by == "FLOPs":
-        limit = f"FLOPs at {' and '.join(f'{format_count(peak.value)}FLOP/s' for peak in floor.peaks)}"
-    else:
-        limit = f"HBM bytes at {floor.bandwidth.value / 1e9:,.0f} GB/s"
-    other = floor.memory_ns if floor.bound_by == "FLOPs" else floor.compute_ns
-    beside = "" if other is None else f"; {'HBM' if floor.bound_by == 'FLOPs' else 'FLOPs'} alone {format_ns(other)}"
-    return f"{limit}{beside}"
+    row, found = subject.row, subject.prediction
+    if found is not None:
+        return [*times.time_figures(found, costs.chip_of(row)), times.floor_figure(found.floor)]
+    floor = costs.floor(subject.predictions, costs.chip_of(row))
+    cycles = [Figure("cycles of one run", row["estimated_cycles"], "cycles")] if row["estimated_cycles"] else []
+    return [*cycles, *([times.floor_figure(floor)] if floor is not None else [])]
 
 
 def no_time(subject: Subject) -> list[Block]:
     """Why no time is known, and the command that would bring one; nothing where one is."""
     row = subject.row
-    if costs.estimated_ns(row, costs.chip_of(row)) is not None:
+    if subject.prediction is not None:
         return []
     capture = f"hlotrace capture {_script(subject)} --target {row['target'] or 'v5e'}"
     if row["platform"] not in ("tpu", None):
@@ -253,7 +231,7 @@ def no_time(subject: Subject) -> list[Block]:
         return [Note(text, "missing", f"hlotrace capture {_script(subject)} --target v5e")]
     if row["error"] is not None:
         return []
-    if row["estimated_cycles"] is not None:
+    if row["estimated_cycles"] is not None and costs.chip_of(row) is None:
         return [Note("No time: these files do not say which chip it was compiled for.", "missing", capture)]
     if row["platform"] is None:
         return [Note("No time: the program carries no cycles of a TPU's compiler.", "missing", capture)]
@@ -292,17 +270,17 @@ def other_targets(tables: Tables, row: dict[str, Any]) -> list[Block]:
     for other in by_size(tables["modules"]):
         largest.setdefault(other["target"], other)
     shown = [other for target, other in largest.items() if target and target != row["target"]]
-    return [Note(f"{title(other)}: {_in_short(other)}.") for other in shown]
+    return [Note(f"{title(other)}: {_in_short(tables, other)}.") for other in shown]
 
 
-def _in_short(row: dict[str, Any]) -> str:
+def _in_short(tables: Tables, row: dict[str, Any]) -> str:
     needed, capacity = row["hbm_needed_bytes"], row["hbm_capacity_bytes"]
     words = [] if needed is None else [f"{format_bytes(needed)} needed", memory.fits(needed, capacity)]
     if row["error"] is not None:
         words.append("no executable")
-    estimate = costs.estimated_ns(row, costs.chip_of(row))
-    if estimate is not None:
-        words.append(f"{format_ns(estimate)} estimated for one run")
+    found = times.prediction_of(tables, row)
+    if found is not None:
+        words.append(f"{format_ns(found.ns)} predicted for one run")
     return "; ".join(filter(None, words)) or "no figures"
 
 
