@@ -597,7 +597,7 @@ def test_many_small_instructions_find_room() -> None:
 
 def test_parse_gives_the_tables_of_one_module() -> None:
     tables = parse(MODULE)
-    assert set(tables) == {"computations", "instructions", "fusions"}
+    assert set(tables) == {"computations", "instructions", "fusions", "predictions"}
     instructions = tables["instructions"].set_index("instruction")
     assert list(instructions.loc["r", "operands"]) == ["p"]
     assert instructions.loc["p", "bytes"] == 512

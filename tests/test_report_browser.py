@@ -83,7 +83,7 @@ def test_tables_sort_by_a_click_and_back(opened):
 def test_tables_and_charts_are_there_without_scripts(opened):
     page = opened(java_script_enabled=False)
     assert page.locator("table tbody tr").count() > 10
-    assert page.locator("svg[role=img]").count() == 4
+    assert page.locator("svg[role=img]").count() == 5
     assert page.locator("th button").count() == 0
 
 

@@ -210,6 +210,7 @@ def test_without_cycles_in_after_codegen_the_file_is_not_called_missing(syntheti
     rows = synthetic.layer_rows()
     rows["instructions"] = [{**row, "estimated_cycles": None} for row in rows["instructions"]]
     rows["modules"] = [{**rows["modules"][0], "estimated_cycles": None}]
+    rows["predictions"] = []
     drawn = texts(view_named("summary").build(synthetic.SyntheticTables(rows)))
     assert "No time: the compiler gave no cycles for any launch (custom-call x1" in drawn
     assert "not among the files" not in drawn

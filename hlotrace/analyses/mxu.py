@@ -8,13 +8,14 @@ from hlotrace.analyses.modules import records
 from hlotrace.analyses.predicted import PRODUCTS
 from hlotrace.hlo.product_shape import ProductShape, product_shape
 from hlotrace.hlo.shape_text import parse_shape
+from hlotrace.tables import LINES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = (
     *("stage", "computation", "instruction", "opcode", "operands", "shape", "dtype", "attributes", "flops"),
-    *("execution_count", "op_name", "source_file", "source_line"),
+    *("execution_count", "op_name", *LINES),
 )
 """The columns of `instructions` that this reads."""
 _READ = ("computation", "opcode", "operands", "shape", "attributes")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import costs, overlap
 from hlotrace.analyses.overlap import Schedule, Span
+from hlotrace.tables import LINES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ _REMATERIALISED_SCOPE = r"rematted_computation"
 
 INSTRUCTION_COLUMNS = (
     *overlap.COLUMNS,
-    *("op_name", "source_file", "source_line", "flops", "execution_count", "hbm_read_bytes", "hbm_write_bytes"),
+    *("op_name", *LINES, "flops", "execution_count", "hbm_read_bytes", "hbm_write_bytes"),
 )
 """The columns of `instructions` that a prediction of a program reads."""
 

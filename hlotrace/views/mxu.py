@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hlotrace.analyses import costs, mxu
 from hlotrace.views.blocks import Block, Figure, Figures, Grid, Note, ShownColumn
-from hlotrace.views.common import cut, opening, problems_tail, rows_of, telling, with_source
+from hlotrace.views.common import SOURCE, cut, opening, problems_tail, rows_of, telling, with_source
 from hlotrace.views.roofline import nothing
 from hlotrace.views.view import MODULE, TOP, Tables, View
 
@@ -27,7 +27,7 @@ COLUMNS = (
     ShownColumn("flops_total", "FLOPs", "flop", "predicted"),
     ShownColumn("wasted_flops", "padding", "flop", "predicted"),
     ShownColumn("execution_count", "runs", "count", "predicted"),
-    ShownColumn("source", "source", emphasis="path"),
+    SOURCE,
 )
 NOTE = (
     "Usable is the most that the shape lets the matrix units do: [m,k] x [k,n] with k and one of m and n padded to the "

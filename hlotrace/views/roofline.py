@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from hlotrace.analyses import costs, predicted
 from hlotrace.errors import HlotraceError
+from hlotrace.tables import LINES
 from hlotrace.units import format_bytes, format_count, format_ns
 from hlotrace.views import times
 from hlotrace.views.blocks import Block, Figures, Grid, Note, Scatter, ShownColumn
-from hlotrace.views.common import cut, opening, problems_tail, rows_of, telling, with_source
+from hlotrace.views.common import SOURCE, cut, opening, problems_tail, rows_of, telling, with_source
 from hlotrace.views.view import MODULE, TOP, Parameter, Tables, View
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ COLUMNS = (
     ShownColumn("hbm_bytes_total", "HBM bytes", "bytes", "predicted"),
     ShownColumn("intensity", "FLOPs a byte", "count", "predicted"),
     ShownColumn("execution_count", "runs", "count", "predicted"),
-    ShownColumn("source", "source", emphasis="path"),
+    SOURCE,
 )
 UNUSUAL = (
     ShownColumn("instruction", "op", emphasis="code"),
@@ -62,7 +63,7 @@ UNUSUAL = (
     ShownColumn("predicted_total_ns", "predicted", "ns", "predicted"),
     ShownColumn("floor_total_ns", "floor", "ns", "predicted"),
     ShownColumn("basis", "basis"),
-    ShownColumn("source", "source", emphasis="path"),
+    SOURCE,
 )
 
 
@@ -141,7 +142,7 @@ def launches(tables: Tables, row: dict[str, Any]) -> pd.DataFrame:
     frame = predicted.with_totals(rows_of(tables, "predictions", name), costs.chip_of(row))
     instructions = rows_of(tables, "instructions", name, predicted.INSTRUCTION_COLUMNS)
     final = instructions[instructions["stage"] == row["final_stage"]]
-    places = final[[*PLACE, "op_name", "source_file", "source_line"]].drop_duplicates(PLACE)
+    places = final[[*PLACE, "op_name", *LINES]].drop_duplicates(PLACE)
     return with_source(frame.merge(places, on=PLACE, how="left"))
 
 
