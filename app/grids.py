@@ -27,7 +27,7 @@ LEAST_PATH = 130
 PATHS = ("path", "places")
 """The emphases of a source: its column takes what is left of the width."""
 
-KEEP_START = ("shape", "members")
+KEEP_START = ("shape", "members", "product", "padded")
 """Of these the beginning tells more than the end."""
 
 ORIGIN_WORDS = {
@@ -263,7 +263,7 @@ def _width(column: ShownColumn, values: pd.Series) -> int:
     lengths = values.dropna().astype("string").str.len()
     needed = float(lengths.quantile(0.95, interpolation="higher")) if len(lengths) else 0.0
     character = 7.0 if column.emphasis == "code" else 6.8
-    widest = 300 if column.emphasis in PATHS else 150 if _keeps_end(column) else 200
+    widest = 300 if column.emphasis in PATHS else 150 if _keeps_end(column) else 220
     return int(max(_header_width(column.label), min(widest, needed * character + 30)))
 
 

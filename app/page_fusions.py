@@ -141,12 +141,13 @@ def detail(module: Module, fusion: dict[str, Any]) -> list[Component]:
 
 
 def rows_of_fusion(module: Module, fusion: dict[str, Any]) -> pd.DataFrame:
-    """The instructions of a fusion's computation, and the fusion itself."""
-    lookup = module.lookup
-    rows = [
-        lookup.groups("computation").rows(fusion["computation"]),
-        lookup.groups("instruction").rows(fusion["fusion"]),
-    ]
+    """The instructions of a fusion's computation and of the fusions nested in it, and the fusion itself."""
+    computations = module.lookup.groups("computation")
+    rows, waiting = [module.lookup.groups("instruction").rows(fusion["fusion"])], [fusion["computation"]]
+    while waiting:
+        rows.append(computations.rows(waiting.pop()))
+        inside = module.final.iloc[rows[-1]]
+        waiting += [name for called in inside["called"][inside["opcode"] == "fusion"] for name in called]
     return module.final.iloc[np.unique(np.concatenate(rows))]
 
 

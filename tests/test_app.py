@@ -22,6 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hlotrace
+from hlotrace.analyses.fusions import members
+from hlotrace.analyses.modules import records
 from hlotrace.app import (
     create_app,
     figures,
@@ -41,6 +43,7 @@ from hlotrace.app.server import listening_socket
 from hlotrace.app.state import AREA_CHOICES, BY_CHOICES, SELECTION_KINDS, STAGE_CHOICES, Selection, State
 from hlotrace.app.words import meaning
 from hlotrace.errors import HlotraceError
+from hlotrace.sample_dumps import path_of
 from hlotrace.views.blocks import StackedArea
 from hlotrace.views.registry import VIEWS
 
@@ -243,6 +246,14 @@ def test_every_fusion_of_a_real_dump_has_its_graph(real):
         assert shown["fusion"] == fusion
         graph = graph_of(page_fusions.detail(module, shown))
         assert any(node["kind"] == "member" for node in graph["nodes"])
+
+
+@pytest.mark.parametrize("sample", ["layer-v5e", "step-v5e-2x2"])
+def test_the_list_of_members_has_as_many_as_the_fusion_counts(sample):
+    module = Bundles({"sample": hlotrace.load(path_of(sample))}).module(None, None)
+    for fusion in records(module.fusions):
+        inside = members(page_fusions.rows_of_fusion(module, fusion), fusion, module.row["final_stage"])
+        assert len(inside.frame) == fusion["member_count"], fusion["fusion"]
 
 
 def test_every_space_of_a_real_dump_has_a_chart_and_a_list(real):

@@ -29,18 +29,18 @@ CATEGORY_COLOURS: dict[str, str] = {
 }
 """By the category of an instruction or fusion."""
 
-STAGE_COLOURS: dict[str, str] = {"before": "#B0B0B0", "after": "#0072B2"}
-"""Bars that compare the program before optimisation with the one after it."""
+SERIES_COLOURS: dict[str, str] = {"before": "#B0B0B0", "after": "#0072B2", "time": "#0072B2"}
+"""Bars: the program before optimisation beside the one after it, and measured time."""
 
 UNKNOWN = "#B8B8B8"
 """What has no colour of its own; drawn hatched."""
 
 
 def colour(name: str) -> str:
-    """The colour of a buffer's role or an instruction's category, or of a stage; grey for a name that has none."""
-    return BUFFER_COLOURS.get(name) or CATEGORY_COLOURS.get(name) or STAGE_COLOURS.get(name) or UNKNOWN
+    """The colour of a buffer's role, an instruction's category or a series of bars; grey for a name that has none."""
+    return BUFFER_COLOURS.get(name) or CATEGORY_COLOURS.get(name) or SERIES_COLOURS.get(name) or UNKNOWN
 
 
 def has_colour(name: str) -> bool:
     """Whether `name` has a colour of its own; others are drawn hatched."""
-    return name in BUFFER_COLOURS or name in CATEGORY_COLOURS or name in STAGE_COLOURS
+    return name in BUFFER_COLOURS or name in CATEGORY_COLOURS or name in SERIES_COLOURS

@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, STAGE_COLOURS, colour, has_colour
+from hlotrace.render.palette import BUFFER_COLOURS, CATEGORY_COLOURS, SERIES_COLOURS, colour, has_colour
 from hlotrace.units import column_scale, end_of, format_percent, format_value
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def is_hatched(name: str, origin: Origin) -> bool:
 
 def hatches() -> str:
     """The patterns that hatched surfaces are filled with; they stand once in the page."""
-    named = (*BUFFER_COLOURS, *CATEGORY_COLOURS, *STAGE_COLOURS, "unknown")
+    named = (*BUFFER_COLOURS, *CATEGORY_COLOURS, *SERIES_COLOURS, "unknown")
     patterns = []
     for value in dict.fromkeys(colour(name) for name in named):
         ground = element("rect", width=5.0, height=5.0, fill=value, fill_opacity=0.35)

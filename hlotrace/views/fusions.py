@@ -198,8 +198,8 @@ def fusion_figures(fusion: dict[str, Any]) -> Figures:
             Figure("members", fusion["member_count"], "count", detail=_joined(fusion["member_opcodes"])),
             Figure("bytes in", fusion["operand_bytes"], "bytes"),
             Figure("bytes out", fusion["output_bytes"], "bytes"),
-            Figure("kept out of memory a trip", fusion["internal_bytes"], "bytes", "predicted"),
-            Figure("launches saved a trip", fusion["launches_saved"], "count", "predicted"),
+            Figure("kept out a trip", fusion["internal_bytes"], "bytes", "predicted"),
+            Figure("saved a trip", fusion["launches_saved"], "count", "predicted"),
             Figure("cycles a run", fusion["estimated_cycles"], "cycles"),
             Figure("executions", fusion["execution_count"], "count", "predicted"),
         )
