@@ -48,7 +48,7 @@ $(DEMO)/ready: pyproject.toml
 
 $(MAIN)/ready: pyproject.toml
 	$(PYTHON) -m venv $(MAIN)
-	$(MAIN)/bin/pip install -q -e '.[dev]'
+	$(MAIN)/bin/pip install -q -e '.[dev,xprof]'
 	touch $@
 
 .venv-3.%/ready: pyproject.toml
