@@ -23,7 +23,7 @@ NOBODY: dict[str, list[str]] = {"users": [], "hosts": []}
         ("in '/home/planted', line 3", "in '~', line 3"),
         ("planted@box and planted-desktop and PLANTED", "user@box and user-desktop and user"),
         ("transplanted implanted", "transplanted implanted"),
-        ("/work/src/home/page.py", "/work/src/home/page.py"),
+        ("/code/src/home/page.py", "/code/src/home/page.py"),
         ("jit(step)/home/dot_general", "jit(step)/home/dot_general"),
         ("jit(step)/root/dot_general", "jit(step)/root/dot_general"),
         ("/rootfs/x is_root root", "/rootfs/x is_root root"),
