@@ -8,7 +8,9 @@ body's time as often as it trips; of a conditional the costliest branch is taken
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
 
 from hlotrace.units import is_missing
 
@@ -86,9 +88,9 @@ class Schedule:
         running = [name for name, role in zip(names, roles, strict=True) if role not in _NOT_RUN]
         kept = instructions[instructions["computation"].isin(running)]
         self._rows: dict[str, list[_Row]] = {}
-        columns = (kept[name].tolist() for name in ("computation", *_Row._fields))
+        columns = (_listed(kept[name]) for name in ("computation", *_Row._fields))
         for name, instruction, opcode, operands, called, is_launch in zip(*columns, strict=True):
-            row = _Row(instruction, opcode, list(operands), list(called), bool(is_launch))
+            row = _Row(instruction, opcode, operands, called, bool(is_launch))
             self._rows.setdefault(name, []).append(row)
 
     def span(self, predictions: pd.DataFrame, column: str = "predicted_ns") -> Span | None:
@@ -98,9 +100,12 @@ class Schedule:
         """
         if self._entry is None:
             return None
-        places = zip(predictions["computation"], predictions["instruction"], strict=True)
+        computations, instructions, classes = (
+            _listed(predictions[name]) for name in ("computation", "instruction", "class")
+        )
         durations = predictions[column].fillna(0).astype("float64").tolist()
-        figures = zip(predictions["class"].tolist(), durations, strict=True)
+        places = zip(computations, instructions, strict=True)
+        figures = zip(classes, durations, strict=True)
         return self._walk(self._entry, dict(zip(places, figures, strict=True)), {})
 
     def _walk(
@@ -160,6 +165,12 @@ class Schedule:
             return float(trips)
         has_work = any(item.is_launch or item.opcode in _ENTERS for item in self._rows[called])
         return None if has_work else 1.0
+
+
+def _listed(column: pd.Series) -> list[Any]:
+    """The values through pyarrow: pandas hands out what Arrow holds one by one, slower than all the rest."""
+    values: list[Any] = pa.array(column).to_pylist()
+    return values
 
 
 def _starts(rows: list[_Row], kinds: dict[str, str]) -> dict[str, str]:
