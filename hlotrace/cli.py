@@ -80,7 +80,8 @@ def show(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="GROUP", help="ops: opcode, category, source or scope; profile: also program, op or fusion."
+            metavar="GROUP",
+            help="ops: opcode, category, source or scope; profile: program, category, op, fusion, source or scope.",
         ),
     ] = None,
     depth: Annotated[

@@ -167,3 +167,17 @@ def test_a_place_that_cannot_be_written_and_an_unknown_kind_are_one_line(synthet
         write_report(tables, tmp_path / "report.pdf")
     with pytest.raises(HlotraceError, match="cannot write the report"):
         write_report(tables, tmp_path / "absent" / "report.html")
+
+
+def test_the_machines_that_were_traced_are_unnamed(synthetic, tmp_path):
+    tables = synthetic.SyntheticTables(synthetic.traced_rows())
+    tables.traces = (
+        "plugins/profile/2026_01_02_03_04_05/planted-box-7.xplane.pb",
+        "2026_01_02_03_04_05_plantedhost.trace.json.gz",
+    )
+    tables.path = "2026_01_02_03_04_05_plantedhost.trace.json.gz"
+    for name in ("report.html", "report.md"):
+        write_report(tables, tmp_path / name)
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert "planted-box-7" not in text
+        assert "plantedhost" not in text

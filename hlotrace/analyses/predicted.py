@@ -44,7 +44,7 @@ class Prediction:
         without: launches that nothing is predicted of, by class, with the executions; they are in no time above.
         floor: no run is faster.
         model_share: the part of the products' FLOPs that is no rematerialisation; None without products.
-        has_kernels: whether there are Pallas calls, whose FLOPs nobody counts.
+        has_kernels: whether there are Pallas calls, whose FLOPs only their authors estimate.
     """
 
     ns: float
@@ -72,15 +72,16 @@ class Prediction:
     def mfu_of(self, model_flops: int, chip: Chip | None) -> float | None:
         """The MFU by given FLOPs of one run on one device, at the bf16 peak; also with Pallas calls."""
         peak = chip.peak_flops("bf16") if chip is not None else None
-        return model_flops / peak.value * 1e9 / self.ns if peak is not None and self._is_the_compilers else None
+        return model_flops / peak.value * 1e9 / self.ns if peak is not None and self.is_the_compilers else None
 
     @property
-    def _is_the_compilers(self) -> bool:
+    def is_the_compilers(self) -> bool:
+        """Whether enough of the time is the compiler's own estimate to tell how well the chip is used."""
         return self.ns > 0 and self.compilers_share >= ENOUGH_FOR_MFU
 
     @property
     def _tells_utilisation(self) -> bool:
-        return self._is_the_compilers and not self.has_kernels
+        return self.is_the_compilers and not self.has_kernels
 
 
 def predict(

@@ -85,7 +85,7 @@ class Redactor:
         names = {part for name in found if name for part in (name, *name.split())} | set(
             _this_user() if users is None else users
         )
-        self._words = _words(names, USER) | _words(_this_machine() if hosts is None else hosts, HOST)
+        self._words = _words(names, USER) | _words(this_machine() if hosts is None else hosts, HOST)
         self._pattern = _any_of(self._words)
         self._own_home = _own_home()
 
@@ -163,7 +163,8 @@ def _this_user() -> set[str]:
         return set()
 
 
-def _this_machine() -> set[str]:
+def this_machine() -> set[str]:
+    """The names of the machine that this runs on."""
     full = socket.gethostname()
     return {full, full.partition(".")[0]}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hlotrace.analyses.fusions import fusion_groups
 from hlotrace.analyses.modules import by_size, chosen_module, is_small
 from hlotrace.errors import HlotraceError
-from hlotrace.render.redact import redacted
+from hlotrace.render.redact import redacted, this_machine
 from hlotrace.views.blocks import Block, Heading, Note
 from hlotrace.views.common import rows_of, title
 from hlotrace.views.registry import view_named
@@ -68,7 +68,7 @@ def build_report(tables: Tables, *, module: str | None = None, redact: bool = Tr
         sections.append(_of_view(tables, "problems", "problems", 1))
     subject = title(chosen[0]) if chosen else tables.path.rstrip("/").rpartition("/")[2]
     report = Report(f"hlotrace: {subject}", _subtitle(tables, len(chosen)), tuple(sections))
-    return _redacted(report) if redact else report
+    return _redacted(report, {*this_machine(), *_traced_machines(tables)}) if redact else report
 
 
 def write_report(tables: Tables, path: Path, *, module: str | None = None, redact: bool = True) -> None:
@@ -182,11 +182,23 @@ def _is_navigation(block: Block) -> bool:
     )
 
 
-def _redacted(report: Report) -> Report:
+_LOGGED = re.compile(
+    r"(?:^|/)(?:plugins/profile/[^/]+/|\d{4}(?:_\d\d){5}_)(?P<host>[^/]+?)\.(?:xplane\.pb|trace\.json(?:\.gz)?)$"
+)
+"""How profilers name a trace: after the machine, in a log directory or after the time it was made."""
+
+
+def _traced_machines(tables: Tables) -> set[str]:
+    """The names of the machines that traces were made on."""
+    named = {match["host"] for path in tables.traces if (match := _LOGGED.search(path))}
+    return named.union(*(tables[name]["host"].dropna() for name in ("steps", "op_times") if tables.traces))
+
+
+def _redacted(report: Report, machines: set[str]) -> Report:
     """All texts at once, so that a name met in one section is unnamed in all."""
     heads: list[Block] = [Note(report.title), Note(report.subtitle)]
     heads += [Heading(section.title, section.question) for section in report.sections]
-    blocks = redacted([*heads, *(block for section in report.sections for block in section.blocks)])
+    blocks = redacted([*heads, *(block for section in report.sections for block in section.blocks)], hosts=machines)
     texts, rest = blocks[: len(heads)], iter(blocks[len(heads) :])
     sections = []
     for section, head in zip(report.sections, texts[2:], strict=True):

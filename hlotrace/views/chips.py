@@ -96,6 +96,8 @@ def _trouble(row: dict[str, Any]) -> str | None:
     if row["fits"] is False and needed is not None and capacity is not None and needed > capacity:
         over = format_bytes(needed - capacity)
         return f"does not fit by {over}: it needs {format_bytes(needed)}, there are {format_bytes(capacity)}"
+    if row["without"]:
+        return f"nothing tells the time of {', '.join(row['without'])}: they are not in it"
     return row["error"]
 
 

@@ -29,6 +29,9 @@ def build(tables: Tables, *, module: str | None, top: int) -> list[Block]:
         return [*blocks, *problems_tail(tables)]
     found = of_module(tables["collectives"], tables, module)
     if found.empty:
+        if tables["op_times"].empty:
+            text = "Nothing is known of collectives: no device and no op is in the trace."
+            return [*blocks, Note(text, "missing"), *problems_tail(tables)]
         where = "No collective ran" + (f" in the module {module}" if module is not None else "")
         return [*blocks, Note(f"{where}: the traced devices exchanged nothing."), *problems_tail(tables)]
     blocks += [figures_of(found, of_module(tables["op_times"], tables, module)), grid(found, top)]

@@ -150,7 +150,7 @@ def counts_grid(counts: pd.DataFrame, by: str, top: int) -> Grid:
     if counts["cycles_total"].notna().any():
         columns.append(ShownColumn("cycles_total", "cycles", "cycles"))
     columns.append(ShownColumn("flops_total", "FLOPs", "flop", "predicted"))
-    note = "Counts are instructions of the program as written; launches, cycles and FLOPs are those of one run."
+    note = "Counts are instructions of the program as written; launches, cycles and FLOPs are times their executions."
     if by == "scope":
         counts = counts.assign(scope=counts[by].fillna(NO_SCOPE))
         note += " A function that several places call counts in each."

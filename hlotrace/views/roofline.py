@@ -78,13 +78,17 @@ def build(tables: Tables, *, module: str | None, model_flops: int | None, top: i
     found = times.prediction_of(tables, row)
     if found is not None:
         figures = (*times.time_figures(found, costs.chip_of(row), model_flops), *times.overlap_figures(found))
-        blocks += [Figures((*figures, times.floor_figure(found.floor))), *times.reservations(found)]
+        blocks += [
+            Figures((*figures, times.floor_figure(found.floor, has_kernels=found.has_kernels))),
+            *times.reservations(found, model_flops),
+        ]
     else:
         blocks.append(
             Note("No time of a run: how often a loop trips is not known, or nothing tells any time.", "missing")
         )
     ordered = frame.sort_values("predicted_total_ns", ascending=False, kind="stable", na_position="last")
-    note = "Times, FLOPs and bytes are of one run of the module. A value in VMEM is no HBM traffic, a transfer is."
+    branches = " Each branch of a conditional counts." if frame["branch"].notna().any() else ""
+    note = f"Times, FLOPs and bytes are of one run of the module.{branches} VMEM is no HBM traffic, a transfer is."
     blocks.append(Grid("Kernels", cut(ordered, top), telling(ordered, COLUMNS), len(ordered), note, "instruction"))
     blocks += chart(ordered, costs.chip_of(row))
     odd = predicted.unusual(ordered)

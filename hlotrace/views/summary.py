@@ -214,7 +214,10 @@ def _memory_figures(subject: Subject) -> list[Figure]:
 def _time_figures(subject: Subject) -> list[Figure]:
     row, found = subject.row, subject.prediction
     if found is not None:
-        return [*times.time_figures(found, costs.chip_of(row)), times.floor_figure(found.floor)]
+        return [
+            *times.time_figures(found, costs.chip_of(row)),
+            times.floor_figure(found.floor, has_kernels=found.has_kernels),
+        ]
     floor = costs.floor(subject.predictions, costs.chip_of(row))
     cycles = [Figure("cycles of one run", row["estimated_cycles"], "cycles")] if row["estimated_cycles"] else []
     return [*cycles, *([times.floor_figure(floor)] if floor is not None else [])]
