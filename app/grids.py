@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROW_HEIGHT = 24
 HEADER_HEIGHT = 36
 
-LEAST_PATH = 110
+LEAST_PATH = 150
 
 PATHS = ("path", "places")
 """The emphases of a source: its column takes what is left of the width."""

@@ -88,8 +88,8 @@ def fusions_grid(groups: pd.DataFrame, top: int) -> Grid:
     figures = (
         ShownColumn("operand_bytes", "bytes in", "bytes"),
         ShownColumn("output_bytes", "bytes out", "bytes"),
-        ShownColumn("internal_bytes", "kept out a trip", "bytes", "predicted"),
-        ShownColumn("launches_saved", "saved a trip", "count", "predicted"),
+        ShownColumn("internal_bytes", "kept out", "bytes", "predicted"),
+        ShownColumn("launches_saved", "saved", "count", "predicted"),
         ShownColumn("execution_count", "runs", "count", "predicted"),
         ShownColumn("cycles_total", "cycles", "cycles", emphasis="bar"),
     )
