@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hlotrace.devices import chip_by_name, chip_by_target
 from hlotrace.hlo.calibration import ANY_CLASS, calibration
 from hlotrace.hlo.facts import Facts
-from hlotrace.hlo.links import group_size, link_ns, sent_bytes
+from hlotrace.hlo.links import link_ns, sent_bytes
 from hlotrace.hlo.operation_class import CLASSES
 from hlotrace.hlo.predictions import BASES, Raw, predict
+from hlotrace.hlo.replica_groups import group_size
 from hlotrace.hlo.tables import module_tables
 from hlotrace.parsers.hlo_text import read_modules
 from hlotrace.tables import PREDICTIONS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlotrace.trace.collectives import groups_of
+from hlotrace.hlo.replica_groups import groups_of
 from hlotrace.trace.spans import Cover, added_up, groups, in_order, medians, nested
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=12)
@@ -89,6 +89,7 @@ def test_more_groups_than_the_first_room_holds() -> None:
         ("channel_id=1, replica_groups={{0,1},{2,3},{4,5}}, to_apply=%add", (2, 3)),
         ("replica_groups=[4,2]<=[2,4]T(1,0)", (2, 4)),
         ("replica_groups=mesh['x'=4,'y'=2], device_ids=([4,2]T(1,0)) {'x'}, dimensions={0}", (4, 2)),
+        ("replica_groups=mesh['x'=4,'y'=2] {'x':(1)2,'y'}", (4, 2)),
         ("replica_groups={}", (None, None)),
         ("source_target_pairs={{0,1}}", (None, None)),
     ],

@@ -7,14 +7,13 @@ both ways. Hops through other chips, the start of a transfer, and traffic betwee
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hlotrace.hlo.category import COLLECTIVES
+from hlotrace.hlo.replica_groups import group_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,35 +24,6 @@ if TYPE_CHECKING:
     from hlotrace.hlo.facts import Facts
 
 LINKS_OF_A_RING = 2
-
-_LISTS = re.compile(r"replica_groups=\{\{([\d,\s]*)\}")
-_EMPTY = re.compile(r"replica_groups=\{\}")
-_IOTA = re.compile(r"replica_groups=\[(?:\d+,)*(\d+)\]<=")
-_MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\][^{]*\{([^}]*)\}")
-_AXIS = re.compile(r"'([^']*)'=(\d+)")
-_NAME = re.compile(r"'([^']*)'(?::\(\d+\)(\d+))?")
-
-
-@lru_cache(1 << 12)
-def group_size(attributes: str, devices: int) -> int | None:
-    """Devices of one group of a collective, by its `replica_groups` in any of XLA's notations; None when not told.
-
-    Args:
-        attributes: the instruction's, as text.
-        devices: partitions times replicas, which an empty list of groups means.
-    """
-    if match := _LISTS.search(attributes):
-        return len([part for part in match[1].split(",") if part.strip()]) or None
-    if _EMPTY.search(attributes):
-        return devices
-    if match := _IOTA.search(attributes):
-        return int(match[1])
-    if match := _MESH.search(attributes):
-        sizes = {name: int(size) for name, size in _AXIS.findall(match[1])}
-        named = _NAME.findall(match[2])
-        if all(part or name in sizes for name, part in named):
-            return prod(int(part) if part else sizes[name] for name, part in named)
-    return None
 
 
 def sent_bytes(kind: str, operand_bytes: int, group: int) -> float:

@@ -16,8 +16,6 @@ from hlotrace.hlo.operation_class import CLASSES, operation_classes
 from hlotrace.tables import PREDICTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from hlotrace.devices import Chip
@@ -34,7 +32,6 @@ BASES: dict[str, tuple[Basis, ...]] = {
 """What a class is predicted from, the best first; the others are bound by memory, where the floor tells more."""
 LINKS = "links"
 _USUAL: tuple[Basis, ...] = ("bundles", "floor", "cost model")
-_KERNEL_FLOPS = re.compile(r'"flops":\s*"?(\d+)')
 _KERNEL_BYTES = re.compile(r'"bytes_accessed":\s*"?(\d+)')
 
 
@@ -164,22 +161,18 @@ def _raw(facts: Facts, rows: NDArray[np.int64], chip: Chip, least: Floors) -> Ra
     model, bundles = (np.where(column[rows] < 0, np.nan, column[rows] * cycle) for column in facts.cycles)
     kernel = np.full(len(rows), np.nan)
     for at in np.flatnonzero(facts.targets.calls("tpu_custom_call")[rows]).tolist():
-        kernel[at] = _kernel_ns(facts.hlo.backend_config[int(rows[at])].as_py() or "", chip)
+        row = int(rows[at])
+        kernel[at] = _kernel_ns(int(facts.flops[row]), facts.hlo.backend_config[row].as_py() or "", chip)
     time = np.where(np.isnan(least.ns[rows]), np.nan, np.array([ns for ns, _ in scaled]))
     return Raw([unit for _, unit in scaled], model, bundles, time, link_ns(facts, rows, chip), kernel)
 
 
-def _kernel_ns(backend_config: str, chip: Chip) -> float:
-    """What a kernel's CostEstimate takes at the chip's peaks; NaN where it states none."""
-    return max(_kernel_parts(backend_config, chip), default=np.nan)
-
-
-def _kernel_parts(backend_config: str, chip: Chip) -> Iterator[float]:
-    peak = chip.peak_flops("bf16")
-    for pattern, rate in ((_KERNEL_FLOPS, peak), (_KERNEL_BYTES, chip.device_hbm_bandwidth)):
-        match = pattern.search(backend_config)
-        if match and rate and int(match[1]):
-            yield int(match[1]) / rate.value * NANOSECONDS
+def _kernel_ns(flops: int, backend_config: str, chip: Chip) -> float:
+    """What a kernel's CostEstimate, whose FLOPs are `flops`, takes at the chip's peaks; NaN where it states none."""
+    moved = _KERNEL_BYTES.search(backend_config)
+    amounts = ((flops, chip.peak_flops("bf16")), (int(moved[1]) if moved else 0, chip.device_hbm_bandwidth))
+    times = (amount / rate.value * NANOSECONDS for amount, rate in amounts if amount > 0 and rate)
+    return max(times, default=np.nan)
 
 
 def _bound_by(

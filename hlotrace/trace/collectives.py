@@ -6,15 +6,14 @@ device ran other ops, innermost ones that are no collective themselves; exposed 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hlotrace.hlo.replica_groups import groups_of
 from hlotrace.tables import LINES
 from hlotrace.trace.categories import collective_kind, is_communication, opcode_of
 from hlotrace.trace.op_times import known_of
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from hlotrace.trace.programs import Fact, Programs
 
 MOST_OVERLAPPED = 3
-
-_GROUPS = re.compile(r"replica_groups=(\{\{[\d,{} ]*\}\}|\[\d+,\d+\]<=|mesh\[([^\]]*)\][^{]*\{([^}]*)\})")
-_AXIS = re.compile(r"'([^']*)'=(\d+)")
 
 
 @dataclass
@@ -76,23 +72,6 @@ def _row(module: str | None, name: str, found: _Found) -> dict[str, Any]:
         "overlapped_with": [text for text, _ in found.meanwhile.most_common(MOST_OVERLAPPED)],
         **{column: known[column] for column in ("op_name", *LINES)},
     }
-
-
-def groups_of(attributes: str) -> tuple[int | None, int | None]:
-    """Devices in a group and number of groups, as `replica_groups` says in any of its forms; None where it does not."""
-    found = _GROUPS.search(attributes)
-    if found is None:
-        return None, None
-    text = found[1]
-    if text.startswith("["):
-        count, size = text[1 : text.index("]")].split(",")
-        return int(size), int(count)
-    if text.startswith("mesh"):
-        axes = {name: int(length) for name, length in _AXIS.findall(found[2])}
-        used = prod(axes.get(name.strip(" '"), 1) for name in found[3].split(","))
-        return used, prod(axes.values()) // used
-    members = text[2:-2].split("},{")
-    return len(members[0].split(",")), len(members)
 
 
 def _add_device(found: dict[tuple[str | None, str], _Found], device: DeviceTime, programs: Programs) -> None:
